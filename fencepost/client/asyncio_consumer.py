@@ -113,7 +113,8 @@ class Consumer:
     ) -> None:
         """Read the partitions of these topics that the group assigns to this member.
 
-        :raises ValueError: Without a ``group_id``, or when partitions are assigned by `assign`.
+        :raises ValueError: Without a ``group_id`` or a topic, or when partitions are assigned by
+            `assign`.
         """
         self._core.subscribe(topics)
         self._listener = listener or ConsumerRebalanceListener()

@@ -13,7 +13,7 @@ A member that did not poll for ``max_poll_interval_ms`` leaves, and joins again 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -131,12 +131,11 @@ class ClassicGroup:
         """Of which metadata is needed: the member's, and as the leader those of all members."""
         return {*self._subscription, *(t for each in (self._members or {}).values() for t in each)}
 
-    def subscribe(self, topics: Iterable[str]) -> None:
+    def subscribe(self, topics: frozenset[str]) -> None:
         """Join for these topics; join again where they have changed."""
-        wanted = frozenset(topics)
-        if wanted == self._subscription:
+        if topics == self._subscription:
             return
-        self._subscription = wanted
+        self._subscription = topics
         if self.state is MemberState.UNJOINED:
             self._enter(MemberState.JOINING)
         else:

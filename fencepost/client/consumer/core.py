@@ -195,11 +195,15 @@ class ConsumerCore:
     def subscribe(self, topics: Iterable[str]) -> None:
         """Read the partitions of these topics that the group assigns to it.
 
-        :raises ValueError: Without a group, or when partitions are assigned by `assign`.
+        :raises ValueError: Without a group, without a topic, or when partitions are assigned by
+            `assign`.
         """
+        wanted = frozenset(topics)
+        if not wanted or isinstance(topics, str):
+            raise ValueError("topics are a list of one name or more; unsubscribe leaves the group")
         if not self._member.topics and self._assignment.partitions:
             raise ValueError(_EITHER)
-        self._member.subscribe(topics)
+        self._member.subscribe(wanted)
 
     def unsubscribe(self) -> Operation[None]:
         """Read nothing, and leave the group."""

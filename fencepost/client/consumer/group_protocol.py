@@ -3,7 +3,7 @@
 `classic_group.ClassicGroup` is one; others (KIP-848) have the same surface.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -47,7 +47,7 @@ class GroupProtocol(Protocol):
         """Of which metadata is needed."""
         ...
 
-    def subscribe(self, topics: Iterable[str]) -> None:
+    def subscribe(self, topics: frozenset[str]) -> None:
         """Join the group for these topics; join again where they have changed."""
         ...
 

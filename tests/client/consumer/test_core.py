@@ -67,6 +67,13 @@ def test_a_consumer_subscribes_or_is_assigned() -> None:
         consumer.core.assign([TP])
 
 
+@pytest.mark.parametrize("topics", [[], "t"])
+def test_a_subscription_is_a_list_of_topics(topics: list[str] | str) -> None:
+    consumer = DrivenConsumer(cluster(), group_id="g")
+    with pytest.raises(ValueError, match="topics are a list of one name or more"):
+        consumer.core.subscribe(topics)
+
+
 def test_a_broker_that_can_not_be_fetched_from_is_an_error() -> None:
     driver = Driver(3, api_max={"fetch": 3})
     create(driver, "t", ((1, 2, 3),))

@@ -71,6 +71,16 @@ def test_without_a_policy_the_application_is_told_until_it_seeks() -> None:
     assert values(consumer.read(3)) == [b"c0", b"c1", b"c2"]
 
 
+def test_an_application_that_does_not_seek_does_not_flood_the_leader() -> None:
+    _, consumer = read_and_truncate("none")
+    begun, told = consumer.now, 0
+    while consumer.now < begun + 3_000:
+        with pytest.raises(LogTruncationError):
+            consumer.poll()
+        told += 1
+    assert 3 <= told == len(consumer.requests("offset_for_leader_epoch")) <= 8
+
+
 def test_it_is_found_without_fetching() -> None:
     driver = cluster()
     write(driver, "a", 5)
