@@ -44,15 +44,19 @@ class Reader:
         """Begin there as well, and have the committed leader epoch checked.
 
         librdkafka checks the epoch of a position that is sought, and not of one at which an
-        assignment begins (its issue 5158).
+        assignment begins (its issue 5158). The assignment begins at offset 0, then, whose records
+        the seek discards: a fetch at the committed offset could be refused before the seek.
         """
 
         def seek(consumer: Consumer, partitions: list[TopicPartition]) -> None:
-            committed = consumer.committed(partitions, WAIT_S)
-            consumer.assign(committed)
+            found = consumer.committed(partitions, WAIT_S)
+            committed = [each for each in found if each.offset >= 0]
+            consumer.assign(
+                [TopicPartition(each.topic, each.partition, 0) for each in committed]
+                + [each for each in found if each.offset < 0]
+            )
             for each in committed:
-                if each.offset >= 0:
-                    consumer.seek(each)
+                consumer.seek(each)
 
         self._consumer.subscribe([self._topic], on_assign=seek)
 

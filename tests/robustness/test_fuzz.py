@@ -15,13 +15,12 @@ from typing import Final
 import pytest
 
 from tests.harness.batches import build, produce_body
-from tests.harness.require import under_ci
 from tests.harness.served_cluster import Cluster
 from tests.harness.wait import wait_until
 from tests.harness.wire import Body, Connection
 from tests.robustness.messages import TOPIC, random_request, resized, spoiled
 
-SECONDS: Final = float(os.environ.get("FENCEPOST_FUZZ_SECONDS") or (10 if under_ci() else 5))
+SECONDS: Final = float(os.environ.get("FENCEPOST_FUZZ_SECONDS") or 5)
 SEED: Final = int(os.environ.get("FENCEPOST_FUZZ_SEED") or random.SystemRandom().getrandbits(32))
 CONNECTIONS: Final = 16
 MOST_UNANSWERED: Final = 20

@@ -256,8 +256,8 @@ def cgroup(tmp_path: Path, limit: int) -> tuple[str, str]:
     ("limited_by", "size"),
     [
         ("address space", 1_000_000),
-        ("control group", 10_000),
-        *([("address space", 10_000), ("control group", 1_000_000)] if FULL else []),
+        ("control group", 100_000),
+        *([(by, 10_000) for by in ("address space", "control group")] if FULL else []),
     ],
 )
 def test_a_server_that_is_produced_into_without_end_goes_on(

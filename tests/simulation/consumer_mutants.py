@@ -180,7 +180,7 @@ def cache_not_kept(patch: pytest.MonkeyPatch) -> None:
 
     def add(self: EpochCache, epoch: int, offset: int) -> None:
         if epoch != self.last:
-            self._starts = {epoch: offset}
+            self._starts = [(epoch, offset)]
 
     patch.setattr(EpochCache, "add", add)
 

@@ -101,6 +101,21 @@ def test_logs_have_in_common_what_lies_before_the_first_batch_that_differs(
     assert late.common_end(view(other)) is None
 
 
+def test_what_was_read_may_come_from_logs_with_different_histories(
+    history: PartitionHistory, read: BatchLog, other: BatchLog
+) -> None:
+    reader = consumed(read)
+    reader.begin_run(8)
+    deposed = log_of(history, (3, 6), (3, 8), after=other)
+    reader.tip, reader.next = deposed.tip, deposed.end
+    assert reader.common_end(view(read)) == 8
+    assert reader.common_end(view(deposed)) == 2
+    assert reader.remembers_epoch_of(view(other))
+    longer = log_of(history, (4, 8), after=read)
+    assert reader.go_to(8, view(longer))
+    assert (reader.next, reader.tip, reader.start) == (8, read.tip, 0)
+
+
 def test_a_consumer_remembers_the_epochs_that_it_fetched_since_it_began(
     read: BatchLog, other: BatchLog
 ) -> None:

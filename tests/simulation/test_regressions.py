@@ -395,6 +395,184 @@ SCHEDULES = {
         store done 0
         lose p0
     """,
+    "a consumer of the draft that a deposed leader served finds where its records differ": """
+        cluster seed=1730 brokers=3 partitions=1 replicas=3 min.insync=2 unclean=yes fetch=18 consumers=draft
+        poll a6 ignore
+        carry a6 1 arrives
+        carry a6 1 arrives
+        carry a6 1 arrives
+        carry a6 0 arrives
+        carry a6 1 arrives
+        carry a6 1 arrives
+        carry a6 1 arrives
+        carry a6 1 arrives
+        carry a6 0 arrives
+        elect p0 2 unclean
+        carry a6 0 arrives
+        carry a6 1 arrives
+        settle
+        elect-leaders p0 via 1
+        deliver 1->controller
+        carry a6 2 arrives
+        deliver controller->2
+        carry a6 1 arrives
+        carry a6 0 arrives
+        carry a6 1 arrives
+        carry a6 2 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        hold-at p0 3 +0
+        carry a6 1 arrives
+        stop 2
+        start 2
+        carry a6 2 arrives
+        deliver controller->1
+        carry a6 1 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 1 arrives
+        elect p0 2 unclean
+        settle
+        elect p0 3 unclean
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        settle
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        produce p0 to 3 acks=all x3
+        carry a6 0 arrives
+        save a6
+        carry a6 1 arrives
+        carry a6 1 arrives
+        carry a6 1 arrives
+        carry a6 1 arrives
+        carry a6 1 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        stop 3
+        deliver controller->1
+        start 3
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 1 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        produce p0 to 1 acks=1 x3
+        carry a6 0 arrives
+        settle
+        elect p0 3 unclean
+        deliver controller->2
+        deliver controller->3
+        deliver 3->2
+        carry a6 1 arrives
+        carry a6 1 arrives
+        deliver 2->3
+        carry a6 0 arrives
+        carry a6 0 arrives
+        deliver 3->2
+        deliver 2->3
+        deliver 3->2
+        carry a6 0 arrives
+        carry a6 0 arrives
+        deliver 2->3
+        carry a6 0 arrives
+        carry a6 0 arrives
+        deliver 3->controller
+        deliver controller->3
+        poll a6 ignore
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        elect p0 1 unclean
+    """,  # noqa: E501
+    "and is told of that, not of where the deposed leader's log differs": """
+        cluster seed=1730 brokers=3 partitions=1 replicas=3 min.insync=1 unclean=yes fetch=18 consumers=draft
+        poll a6 ignore
+        carry a6 1 arrives
+        carry a6 1 arrives
+        produce p0 to 1 acks=1 x2
+        carry a6 1 arrives
+        carry a6 0 arrives
+        carry a6 1 arrives
+        carry a6 1 arrives
+        settle
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 1 arrives
+        carry a6 1 arrives
+        carry a6 0 arrives
+        carry a6 1 arrives
+        carry a6 2 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        hold-at p0 3 +0
+        carry a6 1 arrives
+        stop 2
+        start 2
+        carry a6 2 arrives
+        carry a6 1 arrives
+        elect p0 2 unclean
+        settle
+        poll a6 ignore
+        elect p0 3 unclean
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        settle
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        save a6
+        carry a6 1 arrives
+        produce p0 to 3 acks=all x3
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 1 arrives
+        carry a6 1 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        stop 3
+        carry a6 0 arrives
+        deliver controller->1
+        carry a6 0 arrives
+        settle
+        start 3
+        carry a6 1 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        produce p0 to 1 acks=1 x3
+        carry a6 0 arrives
+        carry a6 1 arrives
+        settle
+        elect p0 3 unclean
+        deliver controller->2
+        carry a6 1 arrives
+        carry a6 1 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        carry a6 0 arrives
+        poll a6 ignore
+        carry a6 0 arrives
+        carry a6 0 arrives
+        deliver controller->3
+        carry a6 0 arrives
+        carry a6 0 arrives
+        elect p0 1 unclean
+    """,  # noqa: E501
 }
 
 

@@ -34,36 +34,39 @@ class NextEpoch:
 
 
 class EpochCache:
-    """Epochs and the offsets at which they began, both ascending."""
+    """Epochs and the offsets at which they began, by offset.
+
+    The epochs ascend, unless a leader that was deposed served records after its successor had:
+    the draft's consumer sends no current epoch by which the deposed leader would refuse it.
+    """
 
     def __init__(self) -> None:
-        self._starts: dict[int, int] = {}
+        self._starts: list[tuple[int, int]] = []
 
     @property
     def last(self) -> int | None:
         """The largest epoch; None where none is known."""
-        return max(self._starts, default=None)
+        return max((epoch for epoch, _ in self._starts), default=None)
 
     def before(self, offset: int) -> int | None:
         """The epoch of the record before an offset; None where it is not known."""
-        return max((e for e, start in self._starts.items() if start < offset), default=None)
+        return next((epoch for epoch, start in reversed(self._starts) if start < offset), None)
 
     def restart(self, epoch: int, offset: int) -> None:
         """Forget all: the record before an offset has this epoch; -1: it is not known."""
-        self._starts = {} if epoch == NO_EPOCH else {epoch: max(offset - 1, 0)}
+        self._starts = [] if epoch == NO_EPOCH else [(epoch, max(offset - 1, 0))]
 
     def add(self, epoch: int, offset: int) -> None:
         """A record of an epoch was fetched."""
-        last = self.last
-        if epoch == NO_EPOCH or (last is not None and epoch <= last):
+        if epoch == NO_EPOCH or (self._starts and epoch == self._starts[-1][0]):
             return
-        self._starts[epoch] = offset
+        self._starts.append((epoch, offset))
         if len(self._starts) > MAX_EPOCHS:
-            del self._starts[min(self._starts)]
+            del self._starts[0]
 
     def truncate(self, offset: int) -> None:
         """Forget the epochs that began at or after an offset."""
-        self._starts = {e: start for e, start in self._starts.items() if start < offset}
+        self._starts = [each for each in self._starts if each[1] < offset]
 
     def compare(self, epoch: int, end_offset: int, fetched_to: int) -> Divergence | NextEpoch:
         """What the leader's answer to OffsetForLeaderEpoch shows.
@@ -72,10 +75,16 @@ class EpochCache:
         :param end_offset: Where it ends in the leader's log, exclusive.
         :param fetched_to: The consumer's position.
         """
-        floor = max((each for each in self._starts if each <= epoch), default=None)
+        floor = max((each for each, _ in self._starts if each <= epoch), default=None)
         if floor is None or end_offset < 0:
             return Divergence(None)
         if floor < epoch:
             return NextEpoch(floor)
-        later = [start for each, start in self._starts.items() if each > floor]
-        return Divergence(min([end_offset, fetched_to, *later]))
+        begin = next(start for each, start in self._starts if each == floor)
+        # The epochs of the leader's log ascend: no smaller one comes after this one there.
+        other = [
+            start
+            for each, start in self._starts
+            if each > floor or (each < floor and start > begin)
+        ]
+        return Divergence(min([end_offset, fetched_to, *other]))

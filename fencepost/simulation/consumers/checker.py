@@ -164,7 +164,8 @@ class ConsumptionChecker:
         require(must.committed_positions_come_back, who, found, consumed.saved)
         saved = consumed.saved[found]
         consumed.next, consumed.is_bound = part.committed_offset, True
-        consumed.tip, consumed.start, consumed.memory = saved.tip, saved.start, found[0] - 1
+        consumed.begin(saved.start)
+        consumed.tip, consumed.memory = saved.tip, found[0] - 1
 
     # -- what the application does --------------------------------------------------------------
 
@@ -212,7 +213,7 @@ class ConsumptionChecker:
         position, at = truncation.position, truncation.divergent_offset
         if self._check_offset(index, position.offset):
             consumed.tip, consumed.is_bound = None, True
-            consumed.start = consumed.memory = position.offset
+            consumed.begin(position.offset)
         consumed.next, consumed.resets = position.offset, None
         if log is not None:
             told = None if at is None else at.offset
@@ -288,7 +289,7 @@ class ConsumptionChecker:
         if not history.tainted:
             require(clients_read_what_is_committed, who, history, batch)
         if self._check_offset(index, record.offset):
-            consumed.start = consumed.memory = record.offset
+            consumed.begin(record.offset)
         else:
             self._check_continues(who, history, consumed, batch, record.offset)
         consumed.resets = None
@@ -309,6 +310,7 @@ class ConsumptionChecker:
             self._admit(admitted.BOUND)
         elif is_older and self._is_drafted:
             self._admit(admitted.OLDER_EPOCH)
+            consumed.begin_run(offset)
         else:
             require(must.truncations_are_reported, who, tip, batch, offset)
 

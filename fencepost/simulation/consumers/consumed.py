@@ -64,6 +64,24 @@ def view_logs(broker: Broker, checker: ClusterChecker) -> dict[int, LogView]:
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Records that were read in one go, all from logs with one history."""
+
+    start: int
+    tip: Batch | None
+    """The batch with the last of them."""
+    end: int
+    """Exclusive."""
+
+    def batches(self, above: int) -> Iterator[Batch]:
+        """Those with records of the run at or above an offset, the last one first."""
+        for batch in lineage(self.tip):
+            if batch.next_offset <= max(self.start, above):
+                return
+            yield batch
+
+
 @dataclass(slots=True, kw_only=True)
 class Consumed:
     """One partition, as its application knows it."""
@@ -74,6 +92,8 @@ class Consumed:
     """The batch with the record before that; None where that was not read, or is not certain."""
     start: int = 0
     """Where it began to read in one go."""
+    earlier: tuple[Run, ...] = ()
+    """What was read right before that, from logs with other histories."""
     memory: int = 0
     """The first offset whose epoch a consumer of the draft may remember."""
     is_bound: bool = False
@@ -94,45 +114,64 @@ class Consumed:
         self.resets = set()
         self.truncation = self.log = None
 
+    def begin(self, offset: int) -> None:
+        """Nothing that was read comes before an offset."""
+        self.earlier, self.start, self.memory = (), offset, offset
+
+    def begin_run(self, offset: int) -> None:
+        """What is read from an offset on comes from a log with another history."""
+        self.earlier += (Run(start=self.start, tip=self.tip, end=offset),)
+        self.start = offset
+
     def forget_tip(self) -> None:
         """What is read next need not continue what was read."""
         assert self.next is not None
-        self.tip, self.start, self.memory = None, self.next, self.next
-        self.truncation = self.log = None
+        self.begin(self.next)
+        self.tip = self.truncation = self.log = None
 
     def go_to(self, offset: int, log: LogView | None) -> bool:
         """Go on at an offset that a truncation was reported at.
 
         :returns: Whether all that is left of what was read is in the log.
         """
+        while self.earlier and self.start >= offset:
+            *earlier, last = self.earlier
+            self.earlier, self.start, self.tip = tuple(earlier), last.start, last.tip
         left = next((each for each in lineage(self.tip) if each.base_offset < offset), None)
         self.next, self.is_bound, self.truncation, self.log = offset, True, None, None
         if self.start >= offset:
             self.start, self.tip = offset, None
             return True
         is_whole = left is not None and log is not None and log.holds(left)
-        self.tip = left if is_whole else None
+        if not is_whole:
+            self.earlier, self.tip = (), None
+        else:
+            self.tip = left
         return is_whole
 
     def remembers_epoch_of(self, log: LogView) -> bool:
         """Whether a log has an epoch of the records that the consumer remembers."""
-        remembered = set[int]()
-        for batch in lineage(self.tip):
-            if batch.next_offset <= self.memory:
-                break
-            remembered.add(batch.epoch)
+        remembered = {
+            batch.epoch for run in self._runs() for batch in run.batches(above=self.memory)
+        }
         return any(each.epoch in remembered for each in lineage(log.tip))
 
     def common_end(self, log: LogView) -> int | None:
         """Where what was read parts from a log; None where they have nothing in common."""
-        assert self.next is not None
         held = set(map(id, lineage(log.tip)))
-        for batch in lineage(self.tip):
-            if batch.next_offset <= self.start:
-                return None
-            if id(batch) in held:
-                return min(batch.next_offset, self.next)
-        return None
+        common: int | None = None
+        for run in self._runs():
+            last = next((each for each in run.batches(above=0) if id(each) in held), None)
+            if last is None:
+                break
+            common = min(last.next_offset, run.end)
+            if common < run.end:
+                break
+        return common
+
+    def _runs(self) -> tuple[Run, ...]:
+        assert self.next is not None
+        return (*self.earlier, Run(start=self.start, tip=self.tip, end=self.next))
 
 
 @dataclass(frozen=True, slots=True)

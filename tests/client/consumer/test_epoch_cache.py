@@ -57,6 +57,16 @@ def test_epochs_behind_a_truncation_are_forgotten() -> None:
     assert fetched.last == 0
 
 
+def test_what_a_deposed_leader_served_after_its_successor_differs() -> None:
+    fetched = cache((5, 0), (4, 3))
+    assert (fetched.last, fetched.before(3), fetched.before(6)) == (5, 5, 4)
+    assert fetched.compare(5, 6, 6) == Divergence(3)
+    assert fetched.compare(4, 6, 6) == Divergence(0)
+    again = cache((4, 0), (5, 3), (4, 6))
+    assert again.compare(5, 8, 9) == Divergence(6)
+    assert again.compare(4, 8, 9) == Divergence(3)
+
+
 # A log is the epochs of its records. Two logs that share an epoch have its records in common up to
 # the end of it in one of them, as each epoch has one leader.
 _RUNS = st.lists(st.integers(1, 4), min_size=1, max_size=6)

@@ -34,7 +34,7 @@ from tests.harness.log_reader import iter_log
 from tests.harness.spark import need_spark
 from tests.pipeline.load.jobs import Job, job
 
-ROWS: Final = int(os.environ.get("FENCEPOST_LOAD_ROWS", "60000"))
+ROWS: Final = int(os.environ.get("FENCEPOST_LOAD_ROWS", "20000"))
 SEED: Final = int(os.environ.get("FENCEPOST_LOAD_SEED", "8"))
 WORKERS_KILLED: Final = 3
 """Of each job. A task may fail three times before its job does."""
@@ -44,7 +44,7 @@ FILES: Final = 5
 PARTITIONS: Final = 4
 TOPIC: Final = "loaded"
 AGAIN: Final = 75
-CHUNKS: Final = 40
+CHUNKS: Final = 20
 """Of a partition, about."""
 UNSPECIFIED: Final = -1
 PATIENCE_S: Final = 300 + ROWS / 2_000
