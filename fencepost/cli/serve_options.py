@@ -76,9 +76,18 @@ SERVE_OPTIONS: Final = (
     ),
     Option(
         name="advertise",
-        metavar="HOST",
+        metavar="HOST[:PORT]",
         unset="the address they reached",
-        help="The host that brokers advertise to clients.",
+        help="The address that brokers advertise to clients; the i-th one's port is PORT + i - 1,"
+        " or the one it listens on. {broker} and {port} stand for its id and that port.",
+    ),
+    Option(
+        name="listener",
+        metavar="NAME://HOST:PORT[,advertised=HOST:PORT]",
+        unset="PLAINTEXT, of --host and --port",
+        repeated=True,
+        help="A listener of each broker, in place of --host and --port, counted on as these are;"
+        " its clients are told what it advertises. The first is the bootstrap. May be repeated.",
     ),
     Option(
         name="control-port",
