@@ -6,8 +6,8 @@ a cluster is one of each broker: the i-th broker in the order of ids, counted fr
 """
 
 import re
-import socket
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from typing import Final
 
 LISTENER_FORM: Final = "NAME://HOST:PORT[,advertised=HOST:PORT]"
@@ -140,12 +140,11 @@ def parse_advertised(text: str) -> AdvertisedAddress:
 def is_host(text: str) -> bool:
     """Whether it is an address, or may be a name: letters of any script, digits, and ``-_.``."""
     if ":" in text:
-        address, percent, interface = text.partition("%")
         try:
-            socket.inet_pton(socket.AF_INET6, address)
-        except OSError:
+            IPv6Address(text)
+        except ValueError:
             return False
-        return bool(interface) or not percent
+        return True
     named = all(character.isalnum() or character in "-_." for character in text)
     return named and 0 < len(text) <= MAX_HOST
 

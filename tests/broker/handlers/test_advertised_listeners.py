@@ -50,7 +50,7 @@ def driver() -> Driver:
 def named(brokers: Iterable[Any]) -> dict[int, tuple[str, int]]:
     """The addresses of brokers in an answer, which call their ids differently."""
     return {
-        getattr(each, "node_id", getattr(each, "broker_id", None)): (each.host, each.port)
+        each.broker_id if hasattr(each, "broker_id") else each.node_id: (each.host, each.port)
         for each in brokers
     }
 
