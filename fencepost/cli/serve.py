@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -22,6 +22,7 @@ from fencepost.broker.server.remote_urls import RemoteUnavailable, is_in_memory,
 from fencepost.broker.server.resources import TooFewDescriptors
 from fencepost.broker.server.run import NO_LIMIT, ClockMode, Ready, ServeOptions, run
 from fencepost.broker.server.trace_file import TraceUnavailable
+from fencepost.cli.environment import PREFIX, unknown_variables, without_service_variables
 from fencepost.cli.listener_options import check_ports, read_host, read_listeners
 from fencepost.cli.option_values import (
     OptionError,
@@ -67,7 +68,11 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         parser.add_argument(option.flag, action="append", dest=option.key, nargs=value, const=alone)
     given: dict[str, list[str] | None] = vars(parser.parse_args(arguments))
     on_command_line = {key for key, texts in given.items() if texts}
-    found = {option.key: _texts(option, given, environment) for option in SERVE_OPTIONS}
+    own = without_service_variables(environment, PREFIX)
+    found = {option.key: _texts(option, given, own) for option in SERVE_OPTIONS}
+    ignored = dict(unknown_variables(name for name, text in own.items() if text))
+    if _switch(_last_text(found, "kafka_env")):
+        ignored |= _add_kafka_options(found, environment, on_command_line)
     on_disk, strict = bool(found["data_dir"]), _switch(_last_text(found, "strict_configs"))
     configs = read_configs(found["config"], on_disk=on_disk, strict=strict)
     remote = _remote(_last_text(found, "remote"), configs) if found["remote"] else None
@@ -120,6 +125,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         conformance=_conformance(_last_text(found, "conformance")),
         dialect=_dialect(_last_text(found, "dialect")) if found["dialect"] else None,
         seed=_last_text(found, "seed").number(0) if found["seed"] else _random_seed(),
+        ignored_variables=ignored,
         log_level=_log_level(_last_text(found, "log_level")),
         stop_with_stdin=_switch(_last_text(found, "stop_with_stdin")),
     )
@@ -148,6 +154,34 @@ def _texts(
         parts = variable.split() if option.repeated else [variable]
         return [OptionText(text, option.variable) for text in parts]
     return [OptionText(option.default, option.flag)] if option.default is not None else []
+
+
+def _add_kafka_options(
+    found: dict[str, list[OptionText]],
+    environment: Mapping[str, str],
+    on_command_line: Collection[str],
+) -> dict[str, str]:
+    """Add what Kafka's variables say where the options say nothing; the variables without effect.
+
+    :raises OptionError: When a variable is wrong, or needs what is not served.
+    """
+    from fencepost.cli.kafka_environment import kafka_options
+
+    kafka = kafka_options(environment)
+    if found["brokers"]:
+        kafka.texts.pop("broker_ids", None)
+    if found["listener"] or not {"host", "port"}.isdisjoint(on_command_line):
+        kafka.texts.pop("listener", None)
+        kafka.texts.pop("controller_port", None)
+    for key, texts in kafka.texts.items():
+        found[key] = found[key] or texts
+    given = {each.text.partition("=")[0] for each in found["config"]}
+    found["config"] += [
+        value._replace(text=f"{name}={value.text}")
+        for name, value in kafka.configs.items()
+        if name not in given
+    ]
+    return kafka.ignored
 
 
 def _brokers(given: Sequence[OptionText], broker_ids: Sequence[int]) -> int:

@@ -163,6 +163,14 @@ SERVE_OPTIONS: Final = (
         help="Set a broker config by Kafka's own name. May be repeated.",
     ),
     Option(
+        name="kafka-env",
+        metavar="",
+        default="false",
+        switch=True,
+        help="Read the variables of Kafka's images too, KAFKA_NUM_PARTITIONS for num.partitions,"
+        " KAFKA_LISTENERS and KAFKA_ADVERTISED_LISTENERS among them. An option comes before them.",
+    ),
+    Option(
         name="broker-config",
         metavar="ID:KEY=VALUE",
         repeated=True,

@@ -173,6 +173,8 @@ class ServeOptions:
     strict_configs: bool = False
     """Whether a config without effect is refused, and an unknown one."""
     seed: int = 0
+    ignored_variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that have no effect, with the reason, for the log."""
     log_level: str = "info"
     """One of ``logs.LEVELS``."""
     stop_with_stdin: bool = False
@@ -227,6 +229,8 @@ def run(
     :raises ControllerError: When a topic of the options can't be created.
     """
     logs.set_level(options.log_level)
+    for variable, reason in options.ignored_variables.items():
+        logs.logger().warning("variable_ignored", variable=variable, detail=reason)
     logs.protect_stderr()
     new_event_loop = _event_loops().new_event_loop
     with (
