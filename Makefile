@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help serve check test test-kafka test-oldest lint types imports pytest bench format docs lock sbom \
-	audit-dependencies image up clean
+	audit-dependencies dist image up clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +106,10 @@ sbom: $(AUDIT)/.installed ## The software bills of materials in build/sbom, as C
 audit-dependencies: $(AUDIT)/.installed ## Known vulnerabilities of all locked versions (ARGS="--vulnerability-service osv" asks another service)
 	$(AUDIT)/bin/python -m tools.audit_dependencies --strict --disable-pip --require-hashes --progress-spinner off \
 		$(patsubst %,--requirement requirements/%.txt,run spark build lint test audit) $(ARGS)
+
+dist: $(RUN) ## The wheel and the sdist in dist/
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
 
 image: ## The container image, with Docker or what DOCKER names; ARGS="--build-arg BASE=..." on another base
 	$${DOCKER:-docker} build -t fencepost $(ARGS) .
