@@ -267,14 +267,13 @@ async def _serve_with_tier(
 
 
 def _open_objects(options: ServeOptions) -> AbstractContextManager[MakeObjectStore | None]:
-    """The object store of ``--remote``; without it the cluster makes its own if it needs one."""
-    if options.remote is None:
+    """The object store of ``--remote``; the cluster makes one in memory itself if it needs one."""
+    if options.remote is None or is_in_memory(options.remote):
         return nullcontext()
     # A late import: start-up time counts, and few clusters have one.
     from fencepost.broker.server.object_store import open_objects
 
-    at_once = options.clock is ClockMode.MANUAL or is_in_memory(options.remote)
-    return open_objects(options.remote, at_once=at_once)
+    return open_objects(options.remote, at_once=options.clock is ClockMode.MANUAL)
 
 
 async def _serve(
