@@ -9,7 +9,7 @@ RUN python3 -m venv /opt/build && python3 -m venv --without-pip /opt/app
 COPY requirements requirements
 RUN /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements/build.txt \
     && /opt/build/bin/pip --python /opt/app/bin/python install --no-cache-dir --require-hashes \
-        -r requirements/run.txt
+        -r requirements/tier.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY fencepost fencepost
 RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels . \
@@ -29,7 +29,8 @@ FROM ${BASE} AS fencepost
 COPY --from=build /opt/app /opt/app
 ENV PATH=/opt/app/bin:$PATH \
     FENCEPOST_HOST=0.0.0.0 \
-    FENCEPOST_CONTROL_HOST=0.0.0.0
+    FENCEPOST_CONTROL_HOST=0.0.0.0 \
+    FENCEPOST_KAFKA_ENV=true
 USER 10001:10001
 EXPOSE 9092-9094 9644
 HEALTHCHECK --interval=5s --timeout=3s --start-period=5s --retries=3 CMD ["fencepost", "healthcheck"]

@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help serve check test test-kafka test-oldest lint types imports pytest bench format docs lock sbom \
-	audit-dependencies image up clean
+	audit-dependencies dist image up clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,22 +79,23 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 
 # One resolution for all of them, so that they can be installed together.
 lock: ## Lock the newest versions that pyproject.toml allows (needs uv)
-	$(LOCK) --upgrade pyproject.toml --extra spark --group dev --output-file requirements/all.in
+	$(LOCK) --upgrade pyproject.toml --extra tier --extra spark --group dev --output-file requirements/all.in
 	$(LOCK) --constraint requirements/all.in pyproject.toml --output-file requirements/run.txt
-	$(LOCK) --constraint requirements/all.in pyproject.toml --extra spark --output-file requirements/spark.txt
+	$(LOCK) --constraint requirements/all.in pyproject.toml --extra tier --output-file requirements/tier.txt
+	$(LOCK) --constraint requirements/all.in pyproject.toml --extra tier --extra spark --output-file requirements/spark.txt
 	for group in build lint test; do \
 		$(LOCK) --constraint requirements/all.in --group $$group --output-file requirements/$$group.txt || exit; \
 	done
 	rm requirements/all.in
 	$(LOCK) --upgrade --group audit --output-file requirements/audit.txt
 	$(PYTHON) -m tools.oldest > requirements/oldest.in
-	$(LOCK) --upgrade --constraint requirements/oldest.in pyproject.toml --extra spark --group build --group test \
+	$(LOCK) --upgrade --constraint requirements/oldest.in pyproject.toml --extra tier --extra spark --group build --group test \
 		--output-file requirements/oldest.txt
 	rm requirements/oldest.in
 
-# What is installed: what runs, and with the extra. The tools of this repository are in no installation.
+# What is installed: what runs, and with each extra. The tools of this repository are in no installation.
 SBOM := build/sbom
-SBOM_OF := run spark
+SBOM_OF := run tier spark
 sbom: $(AUDIT)/.installed ## The software bills of materials in build/sbom, as CycloneDX
 	mkdir -p $(SBOM)
 	for lock in $(SBOM_OF); do \
@@ -105,7 +106,11 @@ sbom: $(AUDIT)/.installed ## The software bills of materials in build/sbom, as C
 # --strict: what the service does not know counts as a failure, for it was not looked at.
 audit-dependencies: $(AUDIT)/.installed ## Known vulnerabilities of all locked versions (ARGS="--vulnerability-service osv" asks another service)
 	$(AUDIT)/bin/python -m tools.audit_dependencies --strict --disable-pip --require-hashes --progress-spinner off \
-		$(patsubst %,--requirement requirements/%.txt,run spark build lint test audit) $(ARGS)
+		$(patsubst %,--requirement requirements/%.txt,run tier spark build lint test audit) $(ARGS)
+
+dist: $(RUN) ## The wheel and the sdist in dist/
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
 
 image: ## The container image, with Docker or what DOCKER names; ARGS="--build-arg BASE=..." on another base
 	$${DOCKER:-docker} build -t fencepost $(ARGS) .
@@ -119,8 +124,9 @@ clean: ## Forget the virtual environment and every cache
 # An editable install, so that what is edited is what is served.
 INSTALL_PROJECT := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
 
-$(RUN): requirements/run.txt requirements/build.txt pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --require-hashes -r requirements/run.txt -r requirements/build.txt
+# A checkout has the tier too.
+$(RUN): requirements/tier.txt requirements/build.txt pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --require-hashes -r requirements/tier.txt -r requirements/build.txt
 	$(INSTALL_PROJECT)
 	@touch $@
 

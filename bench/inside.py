@@ -19,7 +19,8 @@ from typing import Final
 from bench import load
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.scheduler import ManualClock
-from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.metadata.image import Address
+from fencepost.broker.node.cluster import Cluster, ClusterOptions
 from fencepost.broker.server.asyncio_connection import AsyncioConnection
 from fencepost.broker.server.listener import Listener
 from fencepost.broker.server.server import Server
@@ -120,7 +121,7 @@ class Inside:
         self.server = Server(self._cluster, self._cluster.scheduler.clock, [])
         self._transport = _Transport()
         broker = self._cluster.brokers[1]
-        listener = Listener(self.server, broker, None)  # type: ignore[arg-type]  # never started
+        listener = Listener(self.server, broker, address, None)  # type: ignore[arg-type]  # never started
         self._connection = AsyncioConnection(listener)
         self._connection.connection_made(self._transport)
         self._since_idle = 0

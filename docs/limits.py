@@ -22,12 +22,13 @@ from fencepost.broker.server import journal, trace_file
 from fencepost.broker.server.connection import MAX_IN_FLIGHT
 from fencepost.broker.server.logs import MAX_WAITING
 from fencepost.broker.server.resources import CONTROL_CONNECTIONS
-from fencepost.cli.serve import MAX_HOST, MAX_LOG_DIRS, MAX_PORT
+from fencepost.cli.serve import MAX_LOG_DIRS
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.control import guard, limits, message_json, metrics, routes_journal
 from fencepost.protocol.codec.reader import MAX_ELEMENTS, MAX_TAGGED_FIELDS
 from fencepost.protocol.compression import MAX_DECOMPRESSED_BYTES, MAX_MEMBERS
 from fencepost.protocol.frames import MAX_HEADER_TAGS
+from fencepost.protocol.listener_text import MAX_HOST, MAX_PORT
 from fencepost.protocol.records import MAX_RECORDS
 from fencepost.scenario import document, loader
 from fencepost.storage.files.file_system import MAX_OPEN_FILES

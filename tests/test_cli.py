@@ -23,6 +23,7 @@ from fencepost.cli.serve import parse_options
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.protocol.apis import release_ceilings
 from fencepost.protocol.codec.drafts import KIP_320_DRAFT
+from fencepost.protocol.listener_text import AdvertisedAddress, ListenerSpec
 from fencepost.verbs.remote import default_url
 from tests.harness.run import Finished, run
 from tests.harness.served_cluster import Cluster, serving
@@ -51,9 +52,13 @@ EVERYTHING: Final = ServeOptions(
     broker_ids=(0, 1, 2),
     controller_ids=(3000, 3001),
     controller_port=0,
-    host="0.0.0.0",
-    port=19092,
-    advertise="kafka.test",
+    listeners=(
+        ListenerSpec(
+            host="0.0.0.0",
+            port=19092,
+            advertised=AdvertisedAddress(host="kafka.test", port="29092"),
+        ),
+    ),
     control_port=19644,
     control_host="0.0.0.0",
     control_token="a-token.of~ours/=",
@@ -103,7 +108,7 @@ def test_every_option() -> None:
     arguments = (
         "--brokers 3 --broker-ids 0,2,1 --controller-ids 3000,3001 --host 0.0.0.0 --port 19092"
         " --controller-port 0"
-        " --advertise kafka.test --control-port 19644"
+        " --advertise kafka.test:29092 --control-port 19644"
         " --control-host 0.0.0.0 --control-token a-token.of~ours/= --control-token-file none.txt"
         " --max-memory 2g --data-dir /data/kafka --fsync --accept-data-loss"
         " --remote s3://bucket/kafka?region=eu"
@@ -117,7 +122,7 @@ def test_every_option() -> None:
         " --api-max 3=6"
         " --api-max Offset-For-Leader-Epoch=2 --like-kafka v4.1"
         " --clock manual --conformance apache --dialect kip-320-draft --seed 7"
-        " --log-level warning --stop-with-stdin --trace traces/today --trace-files 2"
+        " --log-level warning --stop-with-stdin --kafka-env --trace traces/today --trace-files 2"
     ).split()
     assert parse_options(arguments, {}) == EVERYTHING
 
@@ -130,7 +135,7 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_CONTROLLER_PORT": "0",
         "FENCEPOST_HOST": "0.0.0.0",
         "FENCEPOST_PORT": "19092",
-        "FENCEPOST_ADVERTISE": "kafka.test",
+        "FENCEPOST_ADVERTISE": "kafka.test:29092",
         "FENCEPOST_CONTROL_PORT": "19644",
         "FENCEPOST_CONTROL_HOST": "0.0.0.0",
         "FENCEPOST_CONTROL_TOKEN": "a-token.of~ours/=",
@@ -156,10 +161,12 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_SEED": "7",
         "FENCEPOST_LOG_LEVEL": "warning",
         "FENCEPOST_STOP_WITH_STDIN": "true",
+        "FENCEPOST_KAFKA_ENV": "true",
         "FENCEPOST_TRACE": "traces/today",
         "FENCEPOST_TRACE_FILES": "2",
     }
-    assert set(environment) == {option.variable for option in SERVE_OPTIONS}
+    others = {option.variable for option in SERVE_OPTIONS} - set(environment)
+    assert others == {"FENCEPOST_LISTENER"}, "which excludes some of them"
     assert parse_options([], environment) == EVERYTHING
 
 
@@ -180,7 +187,7 @@ def test_a_seed_that_is_not_given_is_drawn() -> None:
 
 
 def test_the_last_of_two_holds() -> None:
-    assert parse_options("--port 1 --port 2".split(), {}).port == 2
+    assert parse_options("--port 1 --port 2".split(), {}).listeners[0].port == 2
 
 
 def test_configs_without_effect_and_of_plugins_are_taken() -> None:
@@ -254,15 +261,58 @@ def test_a_config_value_may_be_empty() -> None:
         ("--controller-port 9644", "control port 9644 is also the controller's port"),
         ("--controller-port -1", "--controller-port: '-1' is not a number from 0 to 65535"),
         ("--host=", "--host: '' is not a host"),
-        ("--advertise http://x", "--advertise: 'http://x' is not a host: a name or an address"),
-        ("--advertise kafka:9092", "--advertise: 'kafka:9092' is not a host"),
+        ("--host kafka:9092", "--host: 'kafka:9092' is not a host: a name or an address, without"),
+        ("--advertise http://x", "--advertise: 'http://x' is not HOST or HOST:PORT: a name or an"),
+        ("--advertise kafka:", "--advertise: 'kafka:' is not HOST or HOST:PORT"),
+        ("--advertise kafka:0", "--advertise: 'kafka:0' has a port that is not a number from 1"),
+        ("--advertise kafka:65536", "'kafka:65536' has a port that is not a number from 1 to 65"),
+        (f"--advertise kafka:{'9' * 5000}", "has a port that is not a number from 1 to 65535"),
+        ("--advertise kafka:1:2", "--advertise: 'kafka:1:2' is not HOST or HOST:PORT"),
+        ("--advertise kafka-{id}", "is not HOST or HOST:PORT"),
+        ("--advertise kafka:{id}", "{broker} and {port} may stand in it"),
         (
             "--advertise user@kafka",
-            "--advertise: 'kafka' is not a host: a name or an address, without user, scheme, ",
+            "--advertise: 'kafka' is not HOST or HOST:PORT: a name or an address, an IPv6 one in ",
         ),
-        ("--advertise [::1]", "--advertise: '[::1]' is not a host"),
-        ("--advertise ::1%", "--advertise: '::1%' is not a host"),
-        (f"--advertise {'x' * 256}", "is not a host"),
+        ("--advertise [kafka]:1", "--advertise: '[kafka]:1' is not HOST or HOST:PORT"),
+        ("--advertise [::1]9092", "--advertise: '[::1]9092' is not HOST or HOST:PORT"),
+        ("--advertise ::1%", "--advertise: '::1%' is not HOST or HOST:PORT"),
+        (f"--advertise {'x' * 256}", "is not HOST or HOST:PORT"),
+        (
+            "--brokers 3 --advertise kafka:65534",
+            "3 brokers from advertised port 65534 on would need port 65536; the last port is 65535",
+        ),
+        ("--advertise kafka:7{port}", "broker 1 would advertise port 79092, which is none"),
+        (
+            "--port 0 --advertise kafka:3{port}",
+            "the listener PLAINTEXT has free ports, and so none for the {port} in what it adv",
+        ),
+        ("--listener A", "--listener: 'A' is not NAME://HOST:PORT[,advertised=HOST:PORT]"),
+        ("--listener ://h:1", "--listener: '://h:1' is not NAME://HOST:PORT"),
+        ("--listener A:9092", "--listener: 'A:9092' is not NAME://HOST:PORT"),
+        ("--listener A://h/x:1", "--listener: 'A://h/x:1' is not NAME://HOST:PORT"),
+        ("--listener A://h", "--listener: 'A://h' is not NAME://HOST:PORT"),
+        ("--listener A://h:70000", "has a port that is not a number from 0 to 65535"),
+        ("--listener A://h:1,advertise=x:1", "'A://h:1,advertise=x:1' is not NAME://HOST:PORT"),
+        ("--listener A://h:1,advertised=http://x", "is not HOST or HOST:PORT"),
+        ("--listener SSL://h:1", "has the security protocol SSL, and only PLAINTEXT is served"),
+        ("--listener controller://h:1", "names the controller's listener, which --controller-por"),
+        ("--listener A://h:1 --listener a://h:3", "--listener: 'a://h:3' gives A a second time"),
+        ("--listener A://h:1 --port 1", "--listener stands in place of --port"),
+        ("--listener A://h:1 --host h --port 1", "--listener stands in place of --host and --port"),
+        (
+            "--brokers 3 --listener A://h:5 --listener B://h:7",
+            "port 7 is needed by the listeners A and B",
+        ),
+        ("--listener A://h:5 --listener B://h:9644", "control port 9644 is also broker 1's port"),
+        (
+            "--brokers 2 --listener A://h:65535",
+            "2 brokers from port 65535 on would need port 65536",
+        ),
+        (
+            "--listener A://h:1,advertised=x:1 --advertise y:1",
+            "--advertise: the listener A has an advertised= already",
+        ),
         ("--config a=1 --config a=2", "--config: 'a=2' gives a a second time"),
         ("--api-max fetch=8 --api-max Fetch=9", "--api-max: 'Fetch=9' gives fetch a second time"),
         ("--topic :3", "--topic: ':3' does not name a topic: the empty string is not allowed"),
@@ -372,16 +422,48 @@ def test_what_serve_refuses(arguments: str, message: str) -> None:
     "host", ["::1", "fe80::1%eth0", "192.0.2.1", "kafka", "kafka_1.test.", "käfka", "x" * 255]
 )
 def test_a_name_and_an_address_are_hosts(host: str) -> None:
-    assert parse_options(["--advertise", host], {}).advertise == host
+    advertised = parse_options(["--advertise", host], {}).listeners[0].advertised
+    assert advertised == AdvertisedAddress(host=host)
+
+
+LISTENERS: Final = (
+    ListenerSpec(name="INSIDE", host="0.0.0.0", port=9092),
+    ListenerSpec(
+        name="OUTSIDE",
+        host="::1",
+        port=9192,
+        advertised=AdvertisedAddress(host="kafka-{broker}.test", port="3{port}"),
+    ),
+)
+
+
+def test_listeners_of_the_command_line_and_of_the_environment() -> None:
+    texts = ["INSIDE://:9092", "outside://[::1]:9192,advertised=kafka-{broker}.test:3{port}"]
+    typed = [f"--listener={text}" for text in texts]
+    host = {"FENCEPOST_HOST": "0.0.0.0", "FENCEPOST_PORT": "1"}
+    assert parse_options(typed, host).listeners == LISTENERS, "the host and the port yield"
+    listener = {"FENCEPOST_LISTENER": " ".join(texts)}
+    assert parse_options([], host | listener).listeners == LISTENERS
+    single = parse_options(["--port", "7"], host | listener).listeners
+    assert single == (ListenerSpec(host="0.0.0.0", port=7),), "an argument beats the environment"
+
+
+def test_what_is_advertised_is_that_of_the_first_listener_without_its_own() -> None:
+    typed = ["--listener", "A://h:1", "--listener", "B://h:3", "--advertise", "[::1]:7"]
+    first, second = parse_options(typed, {}).listeners
+    assert (first.advertised, second.advertised) == (AdvertisedAddress(host="::1", port="7"), None)
+    own = parse_options(["--listener", "A://h:1,advertised=x"], {"FENCEPOST_ADVERTISE": "y"})
+    assert own.listeners[0].advertised == AdvertisedAddress(host="x")
 
 
 def test_a_refusal_names_the_variable_that_is_wrong() -> None:
-    with pytest.raises(OptionError, match=r"FENCEPOST_PORT: 'tcp://10\.0\.0\.1:9092' is not"):
-        parse_options([], {"FENCEPOST_PORT": "tcp://10.0.0.1:9092"})
+    with pytest.raises(OptionError, match=r"^FENCEPOST_PORT: 'many' is not a number from 0"):
+        parse_options([], {"FENCEPOST_PORT": "many"})
 
 
 def test_a_free_port_never_meets_the_control_port() -> None:
-    assert parse_options("--port 0 --brokers 3 --control-port 1".split(), {}).port == 0
+    options = parse_options("--port 0 --brokers 3 --control-port 1".split(), {})
+    assert options.listeners[0].port == 0
 
 
 # Help

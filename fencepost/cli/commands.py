@@ -26,6 +26,7 @@ INTERRUPTED: Final = 130
 """The exit code after Ctrl-C where it does not mean that all went well."""
 MODULES: Final = MappingProxyType(
     {
+        "check": "fencepost.cli.check",
         "watch": "fencepost.cli.watch",
         "scenario": "fencepost.cli.scenario",
         "simulate": "fencepost.cli.simulate",

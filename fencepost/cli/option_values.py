@@ -52,7 +52,7 @@ def read_configs(given: Sequence[OptionText], *, on_disk: bool, strict: bool) ->
     """
     configs: dict[str, str] = {}
     for each in given:
-        _parsed(each, partial(add_config, configs))
+        parsed(each, partial(add_config, configs))
     if configs:
         from fencepost.broker.configs.broker_configs import validate_static_configs
         from fencepost.broker.configs.broker_rules import static_problem
@@ -164,7 +164,7 @@ def read_topics(
 
 def _topic(given: OptionText, configs: Mapping[str, str]) -> NewTopic:
     """What is left out is as the broker configs say, as for any topic."""
-    topic = _parsed(given, parse_topic)
+    topic = parsed(given, parse_topic)
     problem = topic_name_problem(topic.name)
     if problem is not None:
         given.refuse(f"does not name a topic: {problem}")
@@ -181,7 +181,12 @@ def _topic(given: OptionText, configs: Mapping[str, str]) -> NewTopic:
     )
 
 
-def _parsed(given: OptionText, parse: Callable[[str], _T]) -> _T:
+def parsed(given: OptionText, parse: Callable[[str], _T]) -> _T:
+    """What a text means.
+
+    :param parse: Raises ValueError with what is wrong, as the end of a sentence about the text.
+    :raises OptionError: When it does.
+    """
     try:
         return parse(given.text)
     except ValueError as error:

@@ -7,9 +7,8 @@ import argparse
 import json
 import os
 import re
-import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -23,6 +22,8 @@ from fencepost.broker.server.remote_urls import RemoteUnavailable, is_in_memory,
 from fencepost.broker.server.resources import TooFewDescriptors
 from fencepost.broker.server.run import NO_LIMIT, ClockMode, Ready, ServeOptions, run
 from fencepost.broker.server.trace_file import TraceUnavailable
+from fencepost.cli.environment import PREFIX, unknown_variables, without_service_variables
+from fencepost.cli.listener_options import check_ports, read_host, read_listeners
 from fencepost.cli.option_values import (
     OptionError,
     OptionText,
@@ -39,16 +40,14 @@ from fencepost.protocol.apis import (
     find_release,
     release_ceilings,
 )
+from fencepost.protocol.listener_text import MAX_PORT
 from fencepost.protocol.lookup import parse_api_ceiling
 
 if TYPE_CHECKING:
     from fencepost.protocol.codec.drafts import Draft
 
 TIER_CONFIG: Final = "remote.log.storage.system.enable"
-MAX_PORT: Final = 65535
 MAX_LOG_DIRS: Final = 64
-MAX_HOST: Final = 255
-"""Characters of a name (RFC 1035, section 2.3.4)."""
 _SIZE: Final = re.compile(r"(?P<number>[0-9]{1,18})(?P<unit>[kmgt]?)(i?b)?")
 _SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
@@ -68,11 +67,16 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         value, alone = ("?", "true") if option.switch else (None, None)
         parser.add_argument(option.flag, action="append", dest=option.key, nargs=value, const=alone)
     given: dict[str, list[str] | None] = vars(parser.parse_args(arguments))
-    found = {option.key: _texts(option, given, environment) for option in SERVE_OPTIONS}
+    on_command_line = {key for key, texts in given.items() if texts}
+    own = without_service_variables(environment, PREFIX)
+    found = {option.key: _texts(option, given, own) for option in SERVE_OPTIONS}
+    ignored = dict(unknown_variables(name for name, text in own.items() if text))
+    if _switch(_last_text(found, "kafka_env")):
+        ignored |= _add_kafka_options(found, environment, on_command_line)
     on_disk, strict = bool(found["data_dir"]), _switch(_last_text(found, "strict_configs"))
     configs = read_configs(found["config"], on_disk=on_disk, strict=strict)
     remote = _remote(_last_text(found, "remote"), configs) if found["remote"] else None
-    control_host = _host(_last_text(found, "control_host"))
+    control_host = read_host(_last_text(found, "control_host"))
     token, is_token_drawn = _control_token(found, control_host)
     broker_ids = _node_ids(found["broker_ids"])
     brokers = _brokers(found["brokers"], broker_ids)
@@ -91,9 +95,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         broker_ids=tuple(sorted(broker_ids)),
         controller_ids=controller_ids,
         controller_port=_controller_port(found["controller_port"]),
-        host=_host(_last_text(found, "host")),
-        port=_last_text(found, "port").number(0, MAX_PORT),
-        advertise=_host(_last_text(found, "advertise")) if found["advertise"] else None,
+        listeners=read_listeners(found, on_command_line),
         control_port=_last_text(found, "control_port").number(0, MAX_PORT),
         control_host=control_host,
         control_token=token,
@@ -123,13 +125,14 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         conformance=_conformance(_last_text(found, "conformance")),
         dialect=_dialect(_last_text(found, "dialect")) if found["dialect"] else None,
         seed=_last_text(found, "seed").number(0) if found["seed"] else _random_seed(),
+        ignored_variables=ignored,
         log_level=_log_level(_last_text(found, "log_level")),
         stop_with_stdin=_switch(_last_text(found, "stop_with_stdin")),
     )
     _check_trace(options)
     _check_fsync(options)
     _check_seed(options, is_given=bool(found["seed"]))
-    _check_ports(options)
+    check_ports(options)
     _check_racks(options)
     _check_topics(options)
     return options
@@ -153,23 +156,32 @@ def _texts(
     return [OptionText(option.default, option.flag)] if option.default is not None else []
 
 
-def _host(given: OptionText) -> str:
-    if not _is_host(given.text):
-        given.refuse("is not a host: a name or an address, without user, scheme, brackets and port")
-    return given.text
+def _add_kafka_options(
+    found: dict[str, list[OptionText]],
+    environment: Mapping[str, str],
+    on_command_line: Collection[str],
+) -> dict[str, str]:
+    """Add what Kafka's variables say where the options say nothing; the variables without effect.
 
+    :raises OptionError: When a variable is wrong, or needs what is not served.
+    """
+    from fencepost.cli.kafka_environment import kafka_options
 
-def _is_host(text: str) -> bool:
-    """Whether it is an address, or may be a name: letters of any script, digits, and ``-_.``."""
-    if ":" in text:
-        address, percent, interface = text.partition("%")
-        try:
-            socket.inet_pton(socket.AF_INET6, address)
-        except OSError:
-            return False
-        return bool(interface) or not percent
-    named = all(character.isalnum() or character in "-_." for character in text)
-    return named and 0 < len(text) <= MAX_HOST
+    kafka = kafka_options(environment)
+    if found["brokers"]:
+        kafka.texts.pop("broker_ids", None)
+    if found["listener"] or not {"host", "port"}.isdisjoint(on_command_line):
+        kafka.texts.pop("listener", None)
+        kafka.texts.pop("controller_port", None)
+    for key, texts in kafka.texts.items():
+        found[key] = found[key] or texts
+    given = {each.text.partition("=")[0] for each in found["config"]}
+    found["config"] += [
+        value._replace(text=f"{name}={value.text}")
+        for name, value in kafka.configs.items()
+        if name not in given
+    ]
+    return kafka.ignored
 
 
 def _brokers(given: Sequence[OptionText], broker_ids: Sequence[int]) -> int:
@@ -333,27 +345,6 @@ def _check_seed(options: ServeOptions, *, is_given: bool) -> None:
         )
 
 
-def _check_ports(options: ServeOptions) -> None:
-    """Whether there are enough ports, and none is asked for twice."""
-    if options.controller_port and options.controller_port == options.control_port:
-        raise OptionError(f"control port {options.control_port} is also the controller's port")
-    if not options.port:
-        return
-    last = options.port + options.brokers - 1
-    if last > MAX_PORT:
-        raise OptionError(
-            f"{options.brokers} brokers from port {options.port} on would need port {last};"
-            f" the last port is {MAX_PORT}"
-        )
-    for name, port in (
-        ("control", options.control_port),
-        ("controller", options.controller_port or 0),
-    ):
-        if options.port <= port <= last:
-            broker_id = options.ids[port - options.port]
-            raise OptionError(f"{name} port {port} is also broker {broker_id}'s port")
-
-
 def _controller_port(texts: list[OptionText]) -> int | None:
     return texts[-1].number(0, MAX_PORT) if texts else None
 
@@ -431,6 +422,7 @@ def announce(options: ServeOptions, ready: Ready) -> None:
     """
     line = {
         "bootstrap": ready.bootstrap,
+        "listeners": dict(ready.listeners),
         **({"controller": ready.controller} if ready.controller is not None else {}),
         "control": ready.control,
         "pid": ready.pid,

@@ -76,9 +76,18 @@ SERVE_OPTIONS: Final = (
     ),
     Option(
         name="advertise",
-        metavar="HOST",
+        metavar="HOST[:PORT]",
         unset="the address they reached",
-        help="The host that brokers advertise to clients.",
+        help="The address that brokers advertise to clients; the i-th one's port is PORT + i - 1,"
+        " or the one it listens on. {broker} and {port} stand for its id and that port.",
+    ),
+    Option(
+        name="listener",
+        metavar="NAME://HOST:PORT[,advertised=HOST:PORT]",
+        unset="PLAINTEXT, of --host and --port",
+        repeated=True,
+        help="A listener of each broker, in place of --host and --port, counted on as these are;"
+        " its clients are told what it advertises. The first is the bootstrap. May be repeated.",
     ),
     Option(
         name="control-port",
@@ -152,6 +161,14 @@ SERVE_OPTIONS: Final = (
         metavar="KEY=VALUE",
         repeated=True,
         help="Set a broker config by Kafka's own name. May be repeated.",
+    ),
+    Option(
+        name="kafka-env",
+        metavar="",
+        default="false",
+        switch=True,
+        help="Read the variables of Kafka's images too, KAFKA_NUM_PARTITIONS for num.partitions,"
+        " KAFKA_LISTENERS and KAFKA_ADVERTISED_LISTENERS among them. An option comes before them.",
     ),
     Option(
         name="broker-config",

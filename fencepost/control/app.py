@@ -19,6 +19,7 @@ from collections.abc import Generator, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from itertools import chain
 from typing import Annotated, Any, Final
 
 import uvicorn
@@ -155,7 +156,7 @@ def prepare(server: Server, host: str = LOOPBACK, token: str | None = None) -> u
     :param token: What a request has to carry, but for ``/healthz``; None where it needs nothing.
     """
     app = create_app(server)
-    addresses = server.cluster.options.addresses
+    addresses = chain.from_iterable(server.cluster.options.listeners)
     names = {name for each in addresses for name in (each.host, each.advertised_host) if name}
     config = uvicorn.Config(
         Guard(app, Access({host, *names}, token)),

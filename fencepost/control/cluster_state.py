@@ -12,6 +12,7 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.broker.metadata.features import finalized
 from fencepost.broker.metadata.image import (
+    AdvertisedEndpoint,
     ClusterImage,
     PartitionImage,
     TopicImage,
@@ -25,6 +26,7 @@ from fencepost.broker.replication.follower.steps import FollowerState
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.tiering.remote_log_manager import RemoteView
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.listener_text import in_uri
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.interface import Log
 from fencepost.storage.tier.segment_metadata import segment_to_event
@@ -77,7 +79,7 @@ def cluster_state(cluster: Cluster, *, reached_host: str) -> ClusterState:
 
 def _controller_listener(image: ClusterImage, reached_host: str) -> str | None:
     where = image.controller_address
-    return None if where is None else f"{where.host or reached_host}:{where.port}"
+    return None if where is None else f"{in_uri(where.host or reached_host)}:{where.port}"
 
 
 def broker_state(cluster: Cluster, broker_id: int, *, reached_host: str) -> BrokerState:
@@ -90,6 +92,10 @@ def broker_state(cluster: Cluster, broker_id: int, *, reached_host: str) -> Brok
         id=broker_id,
         host=registered.host or reached_host,
         port=registered.port,
+        listeners={
+            name: f"{in_uri(where.host or reached_host)}:{where.port}"
+            for name, where in _endpoints(cluster, broker_id).items()
+        },
         state="running" if broker.running else down,
         fenced=registered.fenced,
         registered=broker_id in image.brokers,
@@ -99,6 +105,10 @@ def broker_state(cluster: Cluster, broker_id: int, *, reached_host: str) -> Brok
             for node in cluster.network.unreachable_nodes(broker.broker_id)
         ),
     )
+
+
+def _endpoints(cluster: Cluster, broker_id: int) -> dict[str, AdvertisedEndpoint]:
+    return {each.listener: each.advertised for each in cluster.addresses[broker_id]}
 
 
 def clock_state(cluster: Cluster) -> ClockState:

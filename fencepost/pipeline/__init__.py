@@ -4,5 +4,5 @@
 whether a cluster and its clients kept the rules. ``load`` appends files to a topic exactly once.
 ``stream`` runs Structured Streaming over the Kafka connector.
 
-Needs ``pip install 'fencepost[spark]'`` and Java 17.
+Needs the extra ``fencepost[spark]`` and Java 17.
 """

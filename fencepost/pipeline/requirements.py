@@ -21,7 +21,7 @@ SPARK_VERSION: Final = "4.2.0"
 """The version of Spark, of its Python package and of the Kafka connector alike."""
 MIN_JAVA_VERSION: Final = 17
 """The oldest Java that this Spark runs on."""
-EXTRA: Final = "pip install 'fencepost[spark]'"
+EXTRA: Final = "they come with the extra spark, fencepost[spark]"
 _PACKAGES: Final = ("pyspark", "pyarrow", "numpy", "pandas", "jinja2", "matplotlib")
 
 

@@ -6,9 +6,10 @@ from typing import Final, TypeVar
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.scheduler import ManualClock, advance
+from fencepost.broker.metadata.image import Address
 from fencepost.broker.network.links import ControllerEndpoint, ControllerRequest, Link
 from fencepost.broker.node import operator_actions
-from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.node.cluster import Cluster, ClusterOptions
 from fencepost.protocol.codec.drafts import KIP_320_DRAFT
 from fencepost.simulation import invariants as must
 from fencepost.simulation.actions import ACTIONS, APPLICATION_ACTIONS, CLIENT_ACTIONS

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn, TypeVar
 
+from fencepost.protocol.listener_text import PLAINTEXT
 from fencepost.verbs.answers.topics import PartitionState
 from fencepost.verbs.bodies import DEFAULT_TIMEOUT_MS
 from fencepost.verbs.methods import AsyncVerbs, Verbs
@@ -23,6 +24,7 @@ class Cluster(Verbs):
     :param bootstrap: Where clients find it: ``host:port,...``.
     :param control: The URL of its control API.
     :param control_token: What that needs where other machines can reach it.
+    :param listeners: The bootstrap of each listener, by name, where there are several.
     :param bootstrap_controllers: Where tools find the controller: ``host:port``; None where it does
         not listen.
     """
@@ -33,10 +35,12 @@ class Cluster(Verbs):
         control: str,
         *,
         control_token: str | None = None,
+        listeners: Mapping[str, str] | None = None,
         bootstrap_controllers: str | None = None,
     ) -> None:
         super().__init__(Remote(control, token=control_token))
         self.bootstrap = bootstrap
+        self.listeners = dict(listeners or {PLAINTEXT: bootstrap})
         self.bootstrap_controllers = bootstrap_controllers
         self.control = control
 
@@ -82,6 +86,7 @@ class AsyncCluster(AsyncVerbs):
     :param bootstrap: Where clients find it: ``host:port,...``.
     :param control: The URL of its control API.
     :param control_token: What that needs where other machines can reach it.
+    :param listeners: The bootstrap of each listener, by name, where there are several.
     :param bootstrap_controllers: Where tools find the controller: ``host:port``; None where it does
         not listen.
     """
@@ -92,10 +97,12 @@ class AsyncCluster(AsyncVerbs):
         control: str,
         *,
         control_token: str | None = None,
+        listeners: Mapping[str, str] | None = None,
         bootstrap_controllers: str | None = None,
     ) -> None:
         super().__init__(AsyncRemote(control, token=control_token))
         self.bootstrap = bootstrap
+        self.listeners = dict(listeners or {PLAINTEXT: bootstrap})
         self.bootstrap_controllers = bootstrap_controllers
         self.control = control
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MARKER: Final = (
     "fencepost(brokers=1, topics=[], configs={}, clock='real', ...): what the cluster of the"
-    " fixture `fencepost` is like; see docs/testing.md"
+    " fixture `fencepost` is like; the arguments of fencepost.testing.servers.ClusterOptions"
 )
 _OF_SESSION: Final = frozenset({"fencepost_session", "fencepost_session_async"})
 

@@ -137,10 +137,16 @@ class ServerPool:
         server = Server(
             serving=served,
             cluster=Cluster(
-                served.bootstrap, served.control, bootstrap_controllers=served.controller
+                served.bootstrap,
+                served.control,
+                listeners=served.listeners,
+                bootstrap_controllers=served.controller,
             ),
             cluster_async=AsyncCluster(
-                served.bootstrap, served.control, bootstrap_controllers=served.controller
+                served.bootstrap,
+                served.control,
+                listeners=served.listeners,
+                bootstrap_controllers=served.controller,
             ),
         )
         self._started.append(server)

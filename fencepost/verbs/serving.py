@@ -7,7 +7,7 @@ that it is gone when this process is, even where that one was killed.
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
+from fencepost.protocol.listener_text import parse_advertised, parse_listener
 from fencepost.verbs.bodies import Body, Listed
 
 READY_S: Final = 30.0
@@ -26,7 +27,8 @@ _LOG_BYTES: Final = 20_000
 _VARIABLE_PREFIX: Final = "FENCEPOST_"
 # -P: nothing in the current directory is to stand in for a module.
 _COMMAND: Final = ("-P", "-m", "fencepost", "serve")
-_ALWAYS: Final = ("--port=0", "--control-port=0", "--stop-with-stdin")
+_ALWAYS: Final = ("--control-port=0", "--stop-with-stdin")
+_FREE_PORTS: Final = "--port=0"
 
 NodeId = Annotated[int, Field(ge=0, le=MAX_BROKER_ID)]
 
@@ -41,6 +43,23 @@ def _known_dialect(name: str) -> str:
     return find_draft(name).name
 
 
+def _checked_listener(text: str) -> str:
+    _checked(text, parse_listener)
+    return text
+
+
+def _checked_advertised(text: str) -> str:
+    _checked(text, parse_advertised)
+    return text
+
+
+def _checked(text: str, parse: Callable[[str], object]) -> None:
+    try:
+        parse(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} {error}") from None
+
+
 class ClusterBody(Body):
     """The options of a cluster: those of ``fencepost serve``, by their names."""
 
@@ -51,6 +70,11 @@ class ClusterBody(Body):
     controller_ids: Annotated[Listed[NodeId], Field(max_length=MAX_BROKERS)] = ()
     """The node ids of the quorum's controllers as clients are shown them, the active one first;
     empty: a broker is the only one."""
+    listeners: Listed[Annotated[str, AfterValidator(_checked_listener)]] = ()
+    """Those of each broker, the bootstrap's first, such as
+    ``"OUTSIDE://0.0.0.0:0,advertised=kafka.test:31192"``; empty: one on free ports."""
+    advertise: Annotated[str, AfterValidator(_checked_advertised)] | None = None
+    """The address that brokers name to clients, ``HOST[:PORT]``; null: the one they listen on."""
     controller_listener: bool = False
     """Whether the controller listens for tools, on a free port."""
     configs: dict[str, str] = Field(default_factory=dict)
@@ -115,6 +139,8 @@ class ClusterBody(Body):
             ("brokers", self.brokers),
             ("broker-ids", ",".join(map(str, self.broker_ids)) or None),
             ("controller-ids", ",".join(map(str, self.controller_ids)) or None),
+            ("advertise", self.advertise),
+            *(("listener", listener) for listener in self.listeners),
             ("controller-port", 0 if self.controller_listener else None),
             ("racks", ",".join(self.racks) or None),
             ("like-kafka", self.like_kafka),
@@ -141,6 +167,7 @@ class _Ready(BaseModel):
     """The line that ``fencepost serve`` prints when every listener accepts."""
 
     bootstrap: str
+    listeners: dict[str, str]
     controller: str | None = None
     control: str
     control_token: str | None = None
@@ -154,6 +181,8 @@ class Serving:
     child: subprocess.Popen[bytes]
     bootstrap: str
     """``host:port,...``"""
+    listeners: Mapping[str, str]
+    """The same of each listener, by name; `bootstrap` is the first one's."""
     controller: str | None
     """``host:port`` where the controller listens for tools; None where it does not."""
     control: str
@@ -222,7 +251,9 @@ def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = RE
     :param ready_s: How long it may take.
     :raises CannotServe: When it ends instead, or takes longer.
     """
-    options = wanted.arguments() if isinstance(wanted, ClusterBody) else wanted
+    options = wanted.arguments() if isinstance(wanted, ClusterBody) else list(wanted)
+    if not any(option.startswith("--listener") for option in options):
+        options.insert(0, _FREE_PORTS)
     with log.open("wb") as stderr:
         child = subprocess.Popen(  # noqa: S603  # options, and no shell to read them
             [sys.executable, *_COMMAND, *_ALWAYS, *options],
@@ -245,6 +276,7 @@ def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = RE
     return Serving(
         child=child,
         bootstrap=ready.bootstrap,
+        listeners=ready.listeners,
         controller=ready.controller,
         control=ready.control,
         control_token=ready.control_token,

@@ -13,6 +13,7 @@ import pytest
 
 from fencepost.broker.node.cluster import ClusterOptions
 from fencepost.broker.server import run
+from fencepost.broker.server.addresses import broker_addresses
 from fencepost.broker.server.run import Ready
 from fencepost.cli.option_values import OptionError
 from fencepost.cli.serve import announce, parse_options
@@ -122,9 +123,11 @@ def test_brokers_on_every_interface_leave_the_control_api_on_the_loopback() -> N
     ],
 )
 def test_the_ready_line_has_a_url_at_which_the_control_api_listens(options: str, url: str) -> None:
-    server = Mock(cluster=Mock(options=ClusterOptions(addresses=())))
+    given = parse_options(options.split(), {})
     with socket.create_server(("127.0.0.1", 0)) as sock:
-        ready = run._ready(parse_options(options.split(), {}), server, sock)
+        [addresses] = broker_addresses(given.listeners, given.ids, [sock])
+        server = Mock(cluster=Mock(options=ClusterOptions(addresses=addresses)))
+        ready = run._ready(server, given.control_host, sock)
         assert ready.control == f"{url}{sock.getsockname()[1]}"
 
 
@@ -148,6 +151,6 @@ def test_the_ready_line_has_a_token_that_was_drawn(
 ) -> None:
     given = () if drawn else ("--control-token", TOKEN)
     options = parse_options(["--control-host", "0.0.0.0", *given], {})
-    announce(options, Ready(bootstrap="b", control="c", pid=1))
+    announce(options, Ready(bootstrap="b", listeners={}, control="c", pid=1))
     line = json.loads(capsys.readouterr().out)
     assert line.get("control_token") == (options.control_token if drawn else None)

@@ -19,6 +19,7 @@ BROKER = {
     "id": 1,
     "host": "127.0.0.1",
     "port": 9092,
+    "listeners": {"PLAINTEXT": "127.0.0.1:9092"},
     "state": "running",
     "fenced": False,
     "registered": True,

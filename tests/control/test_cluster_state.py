@@ -30,6 +30,7 @@ async def test_the_cluster(server: Server, control: httpx.AsyncClient) -> None:
             "id": i,
             "host": address.advertised_host,
             "port": address.port,
+            "listeners": {"PLAINTEXT": f"{address.host}:{address.port}"},
             "state": "running",
             "fenced": False,
             "registered": True,

@@ -33,15 +33,18 @@ def made_once(
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(target.name):
+    with alone(target.name):
         if not target.is_dir():
             _make(target, name, make)
     return target
 
 
 @contextmanager
-def _alone(name: str) -> Iterator[None]:
-    """Keep other workers, which want the same, from the same work: they wait for it."""
+def alone(name: str) -> Iterator[None]:
+    """Keep other workers, which want the same, from the same work: they wait for it.
+
+    :param name: Of the work.
+    """
     with (Path(tempfile.gettempdir()) / f"fencepost-tests-{name}.lock").open("w") as file:
         if sys.platform != "win32":
             import fcntl

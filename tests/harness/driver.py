@@ -18,11 +18,10 @@ from fencepost.broker.core.scheduler import ManualClock, advance
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.data_dir.directory import DataDir
 from fencepost.broker.data_dir.persistence import DataDirPersistence
-from fencepost.broker.metadata.image import PartitionImage
+from fencepost.broker.metadata.image import Address, PartitionImage
 from fencepost.broker.network.links import Deliver, Link, Transport, deliver_now
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import (
-    Address,
     Cluster,
     ClusterOptions,
     Conformance,
@@ -32,6 +31,7 @@ from fencepost.broker.replication.replica import Replica
 from fencepost.protocol import codec, frames
 from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.codec.drafts import Draft
+from fencepost.protocol.listener_text import PLAINTEXT
 from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import iter_headers
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
@@ -98,6 +98,7 @@ class Driver:
         *,
         dialect: Draft | None = None,
         broker_ids: Sequence[int] = (),
+        other_addresses: Sequence[Sequence[Address]] = (),
         controller_ids: Sequence[int] = (),
         controller_address: Address | None = None,
         racks: Sequence[str] = (),
@@ -115,12 +116,15 @@ class Driver:
         max_log_bytes: int | None = None,
     ) -> None:
         self.clock = clock or ManualClock()
+        self.listener = PLAINTEXT
+        """Which one requests reach."""
         addresses = (
             Address(host="127.0.0.1", port=9091 + n, advertised_host=f"broker-{broker_id}")
             for n, broker_id in enumerate(broker_ids or range(1, brokers + 1), start=1)
         )
         options = ClusterOptions(
             addresses=tuple(addresses),
+            other_addresses=tuple(map(tuple, other_addresses)),
             broker_ids=tuple(broker_ids),
             controller_ids=tuple(controller_ids),
             controller_address=controller_address,
@@ -189,6 +193,7 @@ class Driver:
         peer = Peer(
             connection_id=client,
             host="192.0.2.1",
+            listener=self.listener,
             listener_host="203.0.113.7",
             dialect=dialect,
         )

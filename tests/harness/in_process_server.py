@@ -10,7 +10,8 @@ from typing import Final
 
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.scheduler import Clock
-from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.metadata.image import Address
+from fencepost.broker.node.cluster import Cluster, ClusterOptions
 from fencepost.broker.server.event_loop import SystemClock
 from fencepost.broker.server.journal import AnyExchange
 from fencepost.broker.server.listener import bind

@@ -12,7 +12,8 @@ from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.context import Peer
 from fencepost.broker.core.log_levels import ROOT, Level
 from fencepost.broker.core.scheduler import ManualClock
-from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.metadata.image import Address
+from fencepost.broker.node.cluster import Cluster, ClusterOptions
 from fencepost.broker.server.asyncio_connection import AsyncioConnection
 from fencepost.broker.server.connection import Connection
 from fencepost.broker.server.listener import Listener
@@ -227,7 +228,7 @@ class SocketlessServer:
         self.flushes: list[AsyncioConnection] = []
         self.server.flush_soon = self.flushes.append  # type: ignore[method-assign, assignment]  # no loop
         broker = self.cluster.brokers[1]
-        self.listener = Listener(self.server, broker, None)  # type: ignore[arg-type]  # never started
+        self.listener = Listener(self.server, broker, address, None)  # type: ignore[arg-type]  # never started
 
     def connect(self, address: tuple[str, int] = ADDRESS) -> Client:
         return Client(self.listener, address)

@@ -68,7 +68,9 @@ def test_the_packages_of_the_extra_are_looked_for(monkeypatch: pytest.MonkeyPatc
     require_packages()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(CannotRunError, match=r"^pyspark, pyarrow not installed: pip install 'fe"):
+    with pytest.raises(
+        CannotRunError, match=r"^pyspark, pyarrow not installed: they come with the e"
+    ):
         require_packages()
 
 

@@ -15,7 +15,8 @@ import pytest
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.broker.data_dir.directory import open_data_dir
 from fencepost.broker.data_dir.persistence import DataDirPersistence
-from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.metadata.image import Address
+from fencepost.broker.node.cluster import Cluster, ClusterOptions
 from fencepost.cli import main
 from fencepost.protocol.records import iter_headers
 from fencepost.simulation.actions import APPLICATION_ACTIONS

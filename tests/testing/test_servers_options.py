@@ -28,6 +28,7 @@ def test_every_option() -> None:
             "brokers": 3,
             "configs": {"num.partitions": "4"},
             "racks": ["a", "b"],
+            "listeners": ["A://127.0.0.1:0", "B://:0,advertised=kafka.test"],
             "api_max": {"Fetch": 8},
             "features": {"metadata.version": 29},
             "like_kafka": "2.0",
@@ -43,6 +44,8 @@ def test_every_option() -> None:
         "--brokers=3",
         "--config=num.partitions=4",
         "--racks=a,b",
+        "--listener=A://127.0.0.1:0",
+        "--listener=B://:0,advertised=kafka.test",
         "--api-max=Fetch=8",
         "--feature=metadata.version=29",
         "--like-kafka=2.0",
@@ -89,9 +92,11 @@ def test_configs_of_single_brokers() -> None:
         ({"broker_ids": [-1]}, "broker_ids[0]: "),
         ({"broker_ids": [1 << 31]}, "broker_ids[0]: "),
         ({"broker_ids": 0}, "broker_ids: "),
+        ({"listeners": ["A"]}, "listeners[0]: 'A' is not NAME://HOST:PORT[,advertised=HOST:PORT]"),
+        ({"advertise": "http://x"}, "advertise: 'http://x' is not HOST or HOST:PORT"),
     ],
 )
-def test_broker_ids_that_cannot_be(options: dict[str, object], message: str) -> None:
+def test_addresses_and_ids_that_cannot_be(options: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidOptions, match=re.escape(message)):
         read_options(options, None)
 

@@ -16,7 +16,8 @@ from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_def import Effect, Value, has_leader_epochs
 from fencepost.broker.configs.config_layers import NO_CONFIGS, ConfigLayers
 from fencepost.broker.metadata.features import UnstableFeatures
-from fencepost.broker.metadata.image import ClusterImage
+from fencepost.broker.metadata.image import Address, ClusterImage
+from fencepost.protocol.listener_text import PLAINTEXT, in_uri
 from fencepost.storage.log.config import NO_TOPIC_CONFIG, LogConfig
 
 _NO_EPOCH: Final = -1
@@ -345,27 +346,31 @@ def static_configs(
     given: Mapping[str, str],
     *,
     broker_id: int,
-    host: str,
-    port: int,
-    advertised_host: str,
+    addresses: Sequence[Address],
     rack: str | None = None,
     sync: bool = False,
 ) -> dict[str, str]:
-    """The static configs of a broker: those ``given``, and those of its address and id.
+    """The static configs of a broker: those ``given``, and those of its addresses and id.
 
     ``given`` has passed `broker_configs.validate_static_configs` and `settable_configs`. A ``rack``
     has precedence over ``broker.rack``. With ``sync`` each append is forced to disk.
+
+    :param addresses: One for each listener.
     """
+    names = [each.listener for each in addresses]
     configs = {
         **given,
-        "advertised.listeners": f"PLAINTEXT://{_in_uri(advertised_host)}:{port}",
+        "advertised.listeners": ",".join(map(_advertised_listener, addresses)),
         "broker.id": str(broker_id),
         "controller.listener.names": "CONTROLLER",
-        "inter.broker.listener.name": "PLAINTEXT",
-        "listeners": f"PLAINTEXT://{_in_uri(host)}:{port}",
+        "inter.broker.listener.name": names[0],
+        "listeners": ",".join(map(_listener, addresses)),
         "node.id": str(broker_id),
         "process.roles": "broker,controller",
     }
+    if names != [PLAINTEXT]:
+        protocols = [f"{name}:{PLAINTEXT}" for name in names]
+        configs["listener.security.protocol.map"] = ",".join(protocols)
     if rack is not None:
         configs["broker.rack"] = rack
     if sync:
@@ -378,21 +383,24 @@ def controller_configs(
     *,
     node_id: int,
     is_broker: bool,
-    host: str,
-    port: int,
-    advertised_host: str,
+    address: Address,
 ) -> dict[str, str]:
     """The static configs of the controller that listens on an address: as `static_configs`."""
     return {
         **given,
-        "advertised.listeners": f"CONTROLLER://{_in_uri(advertised_host)}:{port}",
+        "advertised.listeners": _advertised_listener(address),
         "broker.id": str(node_id),
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"CONTROLLER://{_in_uri(host)}:{port}",
+        "listeners": _listener(address),
         "node.id": str(node_id),
         "process.roles": "broker,controller" if is_broker else "controller",
     }
 
 
-def _in_uri(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _listener(address: Address) -> str:
+    return f"{address.listener}://{in_uri(address.host)}:{address.port}"
+
+
+def _advertised_listener(address: Address) -> str:
+    advertised = address.advertised
+    return f"{address.listener}://{in_uri(advertised.host)}:{advertised.port}"

@@ -34,9 +34,9 @@ from fencepost.broker.metadata.features import (
     keeps_eligible_replicas,
 )
 from fencepost.broker.metadata.image import (
+    AdvertisedEndpoint,
     BrokerImage,
     ClusterImage,
-    ControllerAddress,
     PartitionImage,
     TopicImage,
     with_registration,
@@ -59,7 +59,7 @@ class Controller:
         settings: Callable[[str], TopicSettings],
         publish: Publish,
         controller_ids: tuple[int, ...] = (),
-        address: ControllerAddress | None = None,
+        address: AdvertisedEndpoint | None = None,
         downgrades_unsafely: bool = True,
         min_insync_replicas: str | None = None,
         log_levels: LogLevels | None = None,

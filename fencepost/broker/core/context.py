@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from fencepost.broker.metadata.image import BrokerImage
+from fencepost.protocol.listener_text import PLAINTEXT
 
 if TYPE_CHECKING:
     from fencepost.protocol.codec.drafts import Draft
@@ -23,6 +24,8 @@ class Peer:
     software_name: str = "unknown"
     """From ApiVersions v3+ (KIP-511), as its version."""
     software_version: str = "unknown"
+    listener: str = PLAINTEXT
+    """The name of the listener that it reached."""
     listener_host: str = ""
     """The local address of the connection."""
     is_broker: bool = False
@@ -68,9 +71,14 @@ class Context(NamedTuple, Generic[N_co]):
     def host_of(self, broker: BrokerImage) -> str:
         """The host under which this client reaches a broker.
 
-        It is the advertised host, or the address of this connection where none is advertised.
+        It is what the client's listener advertises, or the address of this connection where that
+        advertises no host.
         """
-        return broker.host or self.peer.listener_host
+        return broker.endpoint(self.peer.listener).host or self.peer.listener_host
+
+    def port_of(self, broker: BrokerImage) -> int:
+        """The port under which this client reaches a broker."""
+        return broker.endpoint(self.peer.listener).port
 
     def is_drafted(self, api: str) -> bool:
         """Whether this version of an API has the schemas of the draft that the client speaks.

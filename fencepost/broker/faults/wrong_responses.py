@@ -169,6 +169,8 @@ def _with_brokers(
     missing = leaders - {broker.node_id for broker in response.brokers}
     known = ctx.broker.view.brokers
     return response.brokers + tuple(
-        MetadataResponseBroker(node_id=b.broker_id, host=ctx.host_of(b), port=b.port, rack=b.rack)
+        MetadataResponseBroker(
+            node_id=b.broker_id, host=ctx.host_of(b), port=ctx.port_of(b), rack=b.rack
+        )
         for b in (known[leader] for leader in sorted(missing) if leader in known)
     )

@@ -59,7 +59,7 @@ def _brokers(
         DescribeClusterBroker(
             broker_id=b.broker_id,
             host=ctx.host_of(b),
-            port=b.port,
+            port=ctx.port_of(b),
             rack=b.rack,
             is_fenced=b.fenced,
         )

@@ -470,6 +470,8 @@ class _Reading:
             return ()
         brokers = self.ctx.broker.view.brokers
         return tuple(
-            NodeEndpoint(node_id=b.broker_id, host=self.ctx.host_of(b), port=b.port, rack=b.rack)
+            NodeEndpoint(
+                node_id=b.broker_id, host=self.ctx.host_of(b), port=self.ctx.port_of(b), rack=b.rack
+            )
             for b in (brokers[leader] for leader in sorted(leaders))
         )

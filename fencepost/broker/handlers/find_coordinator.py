@@ -79,7 +79,7 @@ def _coordinator(ctx: Context, key: str, key_type: int) -> Coordinator:
     if broker is None:
         return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(
-        key=key, node_id=broker.broker_id, host=ctx.host_of(broker), port=broker.port
+        key=key, node_id=broker.broker_id, host=ctx.host_of(broker), port=ctx.port_of(broker)
     )
 
 

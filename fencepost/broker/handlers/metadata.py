@@ -92,7 +92,7 @@ def _response(
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(
-                node_id=b.broker_id, host=ctx.host_of(b), port=b.port, rack=b.rack
+                node_id=b.broker_id, host=ctx.host_of(b), port=ctx.port_of(b), rack=b.rack
             )
             for b in view.brokers.values()
             if not b.fenced

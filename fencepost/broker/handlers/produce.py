@@ -240,6 +240,6 @@ def _respond(ctx: Context, outcomes: list[PartitionOutcome]) -> ProduceResponse:
 def _endpoints(ctx: Context, leaders: set[int]) -> tuple[NodeEndpoint, ...]:
     brokers = ctx.broker.view.brokers
     return tuple(
-        NodeEndpoint(node_id=b.broker_id, host=ctx.host_of(b), port=b.port, rack=b.rack)
+        NodeEndpoint(node_id=b.broker_id, host=ctx.host_of(b), port=ctx.port_of(b), rack=b.rack)
         for b in (brokers[leader] for leader in sorted(leaders))
     )

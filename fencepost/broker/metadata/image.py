@@ -14,12 +14,44 @@ from uuid import UUID
 
 from fencepost.broker.metadata.features import NEWEST, Levels
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.listener_text import PLAINTEXT
 
 NO_LEADER: Final = -1
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+NO_ENDPOINTS: "Final[Mapping[str, AdvertisedEndpoint]]" = MappingProxyType({})
 MAX_EPOCHS: Final = 32
 """Past leader epochs of a partition that a `LeaderEpochHistory` keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvertisedEndpoint:
+    """Where clients of one listener reach a node."""
+
+    host: str
+    """As advertised; empty where clients are told the address that they reached."""
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a node listens, and what it advertises to clients that reach it there."""
+
+    listener: str = PLAINTEXT
+    """The name of the listener."""
+    host: str
+    """The address it listens on."""
+    port: int
+    advertised_host: str
+    """Empty: the address that the client reached."""
+    advertised_port: int | None = None
+    """None: the port that it listens on."""
+
+    @property
+    def advertised(self) -> AdvertisedEndpoint:
+        """Where clients reach it."""
+        port = self.port if self.advertised_port is None else self.advertised_port
+        return AdvertisedEndpoint(host=self.advertised_host, port=port)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,21 +60,19 @@ class BrokerImage:
 
     broker_id: int
     host: str
-    """As advertised; empty where clients are told the address that they reached."""
+    """As the first listener advertises it; see `AdvertisedEndpoint`."""
     port: int
+    other_endpoints: Mapping[str, AdvertisedEndpoint] = field(default_factory=lambda: NO_ENDPOINTS)
+    """Of the further listeners, by name."""
     rack: str | None = None
     epoch: int = 1
     """Of its registration; rises with each. In no cluster is it 0."""
     fenced: bool = False
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerAddress:
-    """Where clients reach the active controller."""
-
-    host: str
-    """As advertised; empty where clients are told the address that they reached."""
-    port: int
+    def endpoint(self, listener: str) -> AdvertisedEndpoint:
+        """Where clients of a listener reach it."""
+        found = self.other_endpoints.get(listener)
+        return AdvertisedEndpoint(host=self.host, port=self.port) if found is None else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +140,7 @@ class ClusterImage:
     """Dynamic configs of groups that have some, by group id."""
     client_metrics_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Configs of client metrics subscriptions (KIP-714), by name; none is empty."""
-    controller_address: ControllerAddress | None = None
+    controller_address: AdvertisedEndpoint | None = None
     """Where the active controller listens for tools; None where it does not."""
     quorum_epoch: int = 1
     """Of the leader of the controllers' quorum."""

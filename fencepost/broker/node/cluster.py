@@ -1,7 +1,7 @@
 """A whole cluster in one process: controller, brokers, the network between them, one clock."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -29,7 +29,7 @@ from fencepost.broker.faults.registry import FaultRegistry
 from fencepost.broker.faults.remote_storage import FaultyObjectStore, RemoteFaultRegistry
 from fencepost.broker.handlers import controller_handler_of
 from fencepost.broker.metadata.features import Levels, initial_levels
-from fencepost.broker.metadata.image import BrokerImage, ClusterImage, ControllerAddress
+from fencepost.broker.metadata.image import Address, BrokerImage, ClusterImage
 from fencepost.broker.network.links import CONTROLLER, BrokerId, Network, Transport, deliver_now
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.controller_server import ControllerServer
@@ -72,29 +72,20 @@ class Conformance(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """Where a broker listens and what it tells clients."""
-
-    host: str
-    """The address it listens on."""
-    port: int
-    advertised_host: str
-    """Empty: the address that the client reached."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
     """How a cluster starts, and what ``reset`` takes it back to."""
 
     addresses: tuple[Address, ...]
-    """One for each broker, in the order of their ids."""
+    """Of the first listener: one for each broker, in the order of their ids."""
+    other_addresses: tuple[tuple[Address, ...], ...] = ()
+    """The same of each further listener."""
     broker_ids: tuple[int, ...] = ()
     """In ascending order; empty: from 1 on."""
     controller_ids: tuple[int, ...] = ()
-    controller_address: Address | None = None
-    """Where the controller listens for tools; None where it does not."""
     """The quorum's voters as clients are shown them, the active one first; empty: a broker is the
     only one."""
+    controller_address: Address | None = None
+    """Where the controller listens for tools; None where it does not."""
     features: Levels = field(default_factory=dict)
     """Levels to start with, checked (`initial_levels_problem`), where not the highest."""
     topics: tuple[NewTopic, ...] = ()
@@ -117,11 +108,17 @@ class ClusterOptions:
     """Whether a config without effect is refused, and an unknown one."""
     seed: int = 0
 
-    def by_id(self) -> Iterator[tuple[BrokerId, Address, str | None]]:
-        """Id, address and rack of each broker."""
+    @property
+    def listeners(self) -> tuple[tuple[Address, ...], ...]:
+        """The addresses of each listener, the first one's first; each in the order of ids."""
+        return self.addresses, *self.other_addresses
+
+    def by_id(self) -> Iterator[tuple[BrokerId, tuple[Address, ...], str | None]]:
+        """Id, rack, and an address for each listener, of each broker."""
         ids = self.broker_ids or range(1, len(self.addresses) + 1)
         racks = cycle(self.racks) if self.racks else map(self._rack, ids)
-        return zip(map(BrokerId, ids), self.addresses, racks, strict=False)
+        addresses = zip(*self.listeners, strict=True)
+        return zip(map(BrokerId, ids), addresses, racks, strict=False)
 
     def _rack(self, broker_id: int) -> str | None:
         return {**self.configs, **self.broker_configs.get(broker_id, {})}.get("broker.rack")
@@ -151,8 +148,9 @@ class Cluster:
         :raises DataDirUnusable: When the data directory can't be used.
         """
         self.options = options
-        self.addresses: dict[int, Address] = {
-            broker_id: address for broker_id, address, _ in options.by_id()
+        # By broker id, one for each listener.
+        self.addresses: dict[int, tuple[Address, ...]] = {
+            broker_id: addresses for broker_id, addresses, _ in options.by_id()
         }
         self.scheduler = Scheduler(clock)
         self.events = Events(self.scheduler)
@@ -195,8 +193,8 @@ class Cluster:
         self._log_maintenance: list[LogMaintenance] = []
         self._leader_balance = LeaderBalance(self.controller, self._configs, self.scheduler)
         self.brokers: dict[int, Broker] = {
-            broker_id: self._make_broker(broker_id, address, rack)
-            for broker_id, address, rack in options.by_id()
+            broker_id: self._make_broker(broker_id, addresses, rack)
+            for broker_id, addresses, rack in options.by_id()
         }
         if self.persistence is not None:
             self._go_on_from(self.persistence)
@@ -315,7 +313,7 @@ class Cluster:
         )
 
     def _make_controller(self, log_levels: LogLevels) -> Controller:
-        options = self.options
+        options, controller = self.options, self.options.controller_address
         log_levels.on_set_without_effect = self._effect_reports.report_logger
         unstable = unstable_features(
             options.configs,
@@ -326,7 +324,7 @@ class Cluster:
         return Controller(
             brokers=_broker_images(options),
             controller_ids=options.controller_ids,
-            address=_controller_address(options),
+            address=None if controller is None else controller.advertised,
             cluster_id=self._cluster_id(),
             rng=self.rng,
             settings=self._configs.topic,
@@ -346,9 +344,7 @@ class Cluster:
             self._controller_static_configs(),
             node_id=self.controller.image.voters[0],
             is_broker=not self.options.controller_ids,
-            host=address.host,
-            port=address.port,
-            advertised_host=address.advertised_host,
+            address=address,
         )
         return ControllerServer(
             self.controller,
@@ -360,7 +356,9 @@ class Cluster:
             ceilings=self.options.api_max,
         )
 
-    def _make_broker(self, broker_id: BrokerId, address: Address, rack: str | None) -> Broker:
+    def _make_broker(
+        self, broker_id: BrokerId, addresses: Sequence[Address], rack: str | None
+    ) -> Broker:
         options, persistence = self.options, self.persistence
         apache = options.conformance is Conformance.APACHE
         log_dirs = (
@@ -371,9 +369,7 @@ class Cluster:
         own = static_configs(
             {**self._static, **settable_configs(options.broker_configs.get(broker_id, {}))},
             broker_id=broker_id,
-            host=address.host,
-            port=address.port,
-            advertised_host=address.advertised_host,
+            addresses=addresses,
             rack=rack,
             sync=log_dirs is not None and log_dirs.syncs,
         )
@@ -451,20 +447,14 @@ class Cluster:
         self.events.emit(Kind.MEMORY_FULL, used_bytes=used, limit_bytes=limit)
 
 
-def _controller_address(options: ClusterOptions) -> ControllerAddress | None:
-    address = options.controller_address
-    if address is None:
-        return None
-    return ControllerAddress(host=address.advertised_host, port=address.port)
-
-
 def _broker_images(options: ClusterOptions) -> list[BrokerImage]:
     return [
         BrokerImage(
             broker_id=broker_id,
-            host=address.advertised_host,
-            port=address.port,
+            host=first.advertised.host,
+            port=first.advertised.port,
+            other_endpoints={each.listener: each.advertised for each in others},
             rack=rack,
         )
-        for broker_id, address, rack in options.by_id()
+        for broker_id, (first, *others), rack in options.by_id()
     ]

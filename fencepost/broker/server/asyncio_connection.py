@@ -58,6 +58,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             connection_id=f"{local[0]}:{local[1]}-{address[0]}:{address[1]}",
             host=str(address[0]),
             port=address[1],
+            listener=self._listener.name,
             listener_host=str(local[0]),
         )
         self._connection = Connection(

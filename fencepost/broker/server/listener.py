@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.core.sampled_rate import SampledRate
+from fencepost.broker.metadata.image import Address
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.server.asyncio_connection import AsyncioConnection
 from fencepost.broker.server.connection import ListeningNode
@@ -114,27 +115,81 @@ def _limits(overrides: str) -> Mapping[str, int]:
     return limits
 
 
-class Listener:
-    """Accepts the connections of one broker, or of the controller, which is never down.
+class ConnectionQuotas:
+    """How many connections one broker has, on all its listeners, or the controller."""
 
-    :param sock: A listening socket.
-    """
-
-    def __init__(self, server: "Server", broker: ListeningNode, sock: socket.socket) -> None:
-        self.server = server
-        self.broker = broker
-        self.response_cache = ResponseCache()
-        self.is_down = False
-        """Whether connections are refused, because the broker is down."""
-        self._sock = sock
-        self._held: socket.socket | None = None
-        self._asyncio_server: asyncio.Server | None = None
-        self._connections: set[AsyncioConnection] = set()
+    def __init__(self, broker: ListeningNode) -> None:
+        self._broker = broker
+        self._count = 0
         self._per_host: Counter[str] = Counter()
         configs = broker.configs
         self._creation_rate = SampledRate(
             configs.quota_window_num, configs.quota_window_size_seconds * 1000
         )
+
+    def exceeded(self, host: str) -> str | None:
+        """The limit that one more connection from a host would exceed; None where there is room."""
+        if self._count >= self._broker.configs.max_connections:
+            return MAX_CONNECTIONS
+        if self._per_host[host] >= self._limit_of(host):
+            return MAX_CONNECTIONS_PER_IP
+        return None
+
+    def add(self, host: str) -> None:
+        """Count a connection from a host."""
+        self._count += 1
+        self._per_host[host] += 1
+
+    def remove(self, host: str) -> None:
+        """Count one less."""
+        self._count -= 1
+        self._per_host[host] -= 1
+        self._per_host += Counter()  # drops hosts without connections
+
+    def delay_ms(self, now_ms: int) -> int:
+        """How long a connection that was just accepted waits; 0 for not at all."""
+        limit = self._broker.configs.max_connection_creation_rate
+        if limit == UNLIMITED:
+            return 0
+        self._creation_rate.record(1, now_ms)
+        return self._creation_rate.delay_ms(limit, now_ms)
+
+    def _limit_of(self, host: str) -> int:
+        configs = self._broker.configs
+        overrides = configs.max_connections_per_ip_overrides
+        if not overrides:
+            return configs.max_connections_per_ip
+        return _limits(overrides).get(host, configs.max_connections_per_ip)
+
+
+class Listener:
+    """Accepts the connections of one broker, or of the controller, which is never down.
+
+    :param address: Where it listens.
+    :param sock: A socket that listens there.
+    :param quotas: The broker's, which its listeners share.
+    """
+
+    def __init__(
+        self,
+        server: "Server",
+        broker: ListeningNode,
+        address: Address,
+        sock: socket.socket,
+        quotas: ConnectionQuotas | None = None,
+    ) -> None:
+        self.server = server
+        self.broker = broker
+        self.name = address.listener
+        self.response_cache = ResponseCache()
+        self.is_down = False
+        """Whether connections are refused, because the broker is down."""
+        self._address = (address.host, address.port)
+        self._sock = sock
+        self._held: socket.socket | None = None
+        self._asyncio_server: asyncio.Server | None = None
+        self._connections: set[AsyncioConnection] = set()
+        self._quotas = quotas or ConnectionQuotas(broker)
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to accept connections."""
@@ -153,7 +208,7 @@ class Listener:
             return
         self.is_down = True
         self._end(abruptly=abruptly)
-        self._held = _hold(*self._address())
+        self._held = _hold(*self._address)
 
     def listen(self) -> None:
         """Listen again, on the same port; `start` accepts the connections.
@@ -162,7 +217,7 @@ class Listener:
         """
         if not self.is_down:
             return
-        host, port = self._address()
+        host, port = self._address
         backlog = self.broker.configs.socket_listen_backlog_size
         held, self._held = self._held, None
         if held is None:
@@ -174,46 +229,32 @@ class Listener:
 
     def admit(self, connection: AsyncioConnection) -> str | None:
         """Add a connection, or say why it is refused: the limit that is reached, or BROKER_DOWN."""
-        configs, host = self.broker.configs, connection.peer.host
         if self.is_down:
             return BROKER_DOWN
-        if len(self._connections) >= configs.max_connections:
-            return MAX_CONNECTIONS
-        if self._per_host[host] >= self._limit_of(host):
-            return MAX_CONNECTIONS_PER_IP
+        exceeded = self._quotas.exceeded(connection.peer.host)
+        if exceeded is not None:
+            return exceeded
         if not self.server.descriptors.admit():
             return DESCRIPTORS
         self._connections.add(connection)
-        self._per_host[host] += 1
+        self._quotas.add(connection.peer.host)
         return None
 
     def hold_back(self, connection: AsyncioConnection) -> None:
         """Count a connection that is admitted, and let it wait if there are too many a second."""
-        limit = self.broker.configs.max_connection_creation_rate
-        if limit == UNLIMITED:
-            return
         scheduler = self.server.cluster.scheduler
         now_ms = scheduler.now_ms()
-        self._creation_rate.record(1, now_ms)
-        delay_ms = self._creation_rate.delay_ms(limit, now_ms)
+        delay_ms = self._quotas.delay_ms(now_ms)
         if delay_ms:
             connection.hold()
             scheduler.at(now_ms + delay_ms, connection.release)
-
-    def _limit_of(self, host: str) -> int:
-        configs = self.broker.configs
-        overrides = configs.max_connections_per_ip_overrides
-        if not overrides:
-            return configs.max_connections_per_ip
-        return _limits(overrides).get(host, configs.max_connections_per_ip)
 
     def on_closed(self, connection: AsyncioConnection) -> None:
         """Remove a connection that is gone."""
         if connection in self._connections:
             self._connections.discard(connection)
             self.server.descriptors.release()
-            self._per_host[connection.peer.host] -= 1
-            self._per_host += Counter()  # drops hosts without connections
+            self._quotas.remove(connection.peer.host)
             if isinstance(self.broker, Broker):
                 self.broker.client_metrics.on_disconnected(connection.peer.connection_id)
 
@@ -246,8 +287,3 @@ class Listener:
                 connection.abort()
             else:
                 connection.close()
-
-    def _address(self) -> tuple[str, int]:
-        """The host and port to listen on."""
-        address = self.server.cluster.addresses[self.broker.broker_id]
-        return address.host, address.port

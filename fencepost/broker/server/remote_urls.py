@@ -57,18 +57,29 @@ def is_in_memory(url: str) -> bool:
 def open_remote(url: str, environment: Mapping[str, str]) -> "ObjectStoreMethods":
     """Open the store that a URL names, and check that it can be used.
 
-    :param url: A valid one, see `remote_problem`.
+    :param url: A valid one, see `remote_problem`, that names a place outside this process.
     :raises RemoteUnavailable: When a folder can't be written to, or a bucket does not exist or
-        refuses access.
+        refuses access, or obstore is not installed.
     """
+    require_obstore()
     parts = urlsplit(url)
-    if parts.scheme == MEMORY:
-        from obstore.store import MemoryStore
-
-        return MemoryStore()
     if parts.scheme == "s3":
         return _open_bucket(parts, environment)
     return _open_folder(url, Path(unquote(parts.path)))
+
+
+def require_obstore() -> None:
+    """Look for the package of the extra ``tier``.
+
+    :raises RemoteUnavailable: When it is missing.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("obstore") is None:
+        raise RemoteUnavailable(
+            "a tier in a folder or in S3 needs the package obstore, which is not installed: it"
+            " comes with the extra tier, fencepost[tier]"
+        )
 
 
 def first_line(error: BaseException) -> str:

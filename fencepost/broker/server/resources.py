@@ -95,8 +95,8 @@ def _limits_up_from(root: Path, path: str, name: str) -> Iterator[int]:
 
 _RESERVE: Final = 40
 """Descriptors that are open from the start, or opened for a moment."""
-_RESERVE_PER_BROKER: Final = 3
-"""A listening socket, a connection that is refused, the lock of a log directory."""
+_RESERVE_PER_BROKER: Final = 2
+"""A connection that is refused, the lock of a log directory; and a socket for each listener."""
 _RESERVE_OF_REMOTE: Final = 32
 """Connections and files of an object store's client."""
 CONTROL_CONNECTIONS: Final = 16
@@ -177,15 +177,16 @@ class DescriptorBudget:
 
 
 def descriptor_budget(
-    limit: int, *, brokers: int, has_files: bool, has_remote: bool = False
+    limit: int, *, brokers: int, listeners: int = 1, has_files: bool, has_remote: bool = False
 ) -> DescriptorBudget:
     """The budget of a server.
 
+    :param listeners: How many each broker has.
     :param has_files: Whether its logs are in files.
     :param has_remote: Whether it has a tier outside its memory.
     :raises TooFewDescriptors: When the limit leaves too few for connections and files.
     """
-    reserve = _RESERVE + CONTROL_CONNECTIONS + _RESERVE_PER_BROKER * brokers
+    reserve = _RESERVE + CONTROL_CONNECTIONS + (_RESERVE_PER_BROKER + listeners) * brokers
     if has_remote:
         reserve += _RESERVE_OF_REMOTE
     if limit - reserve < _FEWEST:

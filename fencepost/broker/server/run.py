@@ -25,16 +25,24 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.scheduler import Clock, ManualClock
+from fencepost.broker.metadata.image import Address
 from fencepost.broker.node.cluster import (
-    Address,
     Cluster,
     ClusterOptions,
     Conformance,
     MakeObjectStore,
 )
 from fencepost.broker.server import logs
+from fencepost.broker.server.addresses import (
+    LOOPBACK,
+    WILDCARDS,
+    Sockets,
+    bind_all,
+    bootstrap,
+    broker_addresses,
+    controller_address,
+)
 from fencepost.broker.server.event_loop import SystemClock
-from fencepost.broker.server.listener import bind
 from fencepost.broker.server.remote_urls import is_in_memory
 from fencepost.broker.server.resources import (
     DescriptorBudget,
@@ -46,6 +54,7 @@ from fencepost.broker.server.resources import (
 from fencepost.broker.server.server import Server
 from fencepost.broker.server.trace_file import MakeDescribe, TraceFile
 from fencepost.protocol.apis import ceilings_without_topic_ids
+from fencepost.protocol.listener_text import ListenerSpec, in_uri
 
 if TYPE_CHECKING:
     from fencepost.broker.node.persistence import MakePersistence
@@ -95,9 +104,7 @@ def _lines() -> Iterator[bytes]:
             yield from lines
 
 
-BACKLOG = 512
 NO_LIMIT: Final = 0
-WILDCARDS = ("0.0.0.0", "::")
 
 ControlPlane: TypeAlias = Callable[[Server, socket.socket, asyncio.Event], Awaitable[None]]
 """Serves the control API on a listening socket until the event is set."""
@@ -123,11 +130,8 @@ class ServeOptions:
     """The quorum's voters, the active one first; empty: a broker is the only one."""
     controller_port: int | None = None
     """Where the controller listens for tools; 0 picks a free one, None is nowhere."""
-    host: str = "127.0.0.1"
-    port: int = 9092
-    """The i-th broker, from 1, listens on port + i - 1; 0 picks free ones."""
-    advertise: str | None = None
-    """The advertised host; None is ``host``, or with a wildcard the address a client reached."""
+    listeners: tuple[ListenerSpec, ...] = (ListenerSpec(),)
+    """Those of each broker, the bootstrap's first; their names and ports are distinct."""
     control_port: int = 9644
     control_host: str = "127.0.0.1"
     control_token: str | None = None
@@ -169,6 +173,8 @@ class ServeOptions:
     strict_configs: bool = False
     """Whether a config without effect is refused, and an unknown one."""
     seed: int = 0
+    ignored_variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that have no effect, with the reason, for the log."""
     log_level: str = "info"
     """One of ``logs.LEVELS``."""
     stop_with_stdin: bool = False
@@ -185,6 +191,9 @@ class Ready:
     """The addresses that ``serve`` prints once every listener accepts."""
 
     bootstrap: str
+    """Of the first listener."""
+    listeners: Mapping[str, str]
+    """The bootstrap of each listener, by name: ``host:port,...`` as brokers advertise them."""
     control: str
     pid: int
     controller: str | None = None
@@ -220,6 +229,8 @@ def run(
     :raises ControllerError: When a topic of the options can't be created.
     """
     logs.set_level(options.log_level)
+    for variable, reason in options.ignored_variables.items():
+        logs.logger().warning("variable_ignored", variable=variable, detail=reason)
     logs.protect_stderr()
     new_event_loop = _event_loops().new_event_loop
     with (
@@ -256,14 +267,13 @@ async def _serve_with_tier(
 
 
 def _open_objects(options: ServeOptions) -> AbstractContextManager[MakeObjectStore | None]:
-    """The object store of ``--remote``; without it the cluster makes its own if it needs one."""
-    if options.remote is None:
+    """The object store of ``--remote``; the cluster makes one in memory itself if it needs one."""
+    if options.remote is None or is_in_memory(options.remote):
         return nullcontext()
     # A late import: start-up time counts, and few clusters have one.
     from fencepost.broker.server.object_store import open_objects
 
-    at_once = options.clock is ClockMode.MANUAL or is_in_memory(options.remote)
-    return open_objects(options.remote, at_once=at_once)
+    return open_objects(options.remote, at_once=options.clock is ClockMode.MANUAL)
 
 
 async def _serve(
@@ -274,17 +284,20 @@ async def _serve(
     make_objects: MakeObjectStore | None,
 ) -> None:
     descriptors = _descriptors(options)
-    sockets, controller_socket, control_socket = _bind_all(options)
+    sockets = bind_all(
+        options.listeners,
+        brokers=options.brokers,
+        controller_port=options.controller_port,
+        control=(options.control_host, options.control_port),
+    )
     clock = _make_clock(options.clock)
     shares = memory_shares(available_memory())
-    cluster = _make_cluster(
-        options, sockets, controller_socket, clock, make_objects, shares.logs, descriptors
-    )
+    cluster = _make_cluster(options, sockets, clock, make_objects, shares.logs, descriptors)
     server = Server(
         cluster,
         clock,
-        sockets,
-        controller_socket=controller_socket,
+        sockets.brokers,
+        controller_socket=sockets.controller,
         max_request_bytes=shares.requests,
         descriptors=descriptors,
     )
@@ -297,7 +310,7 @@ async def _serve(
     with _serving_files(cluster):
         await server.start()
         tune_garbage_collection()
-        ready = partial(on_ready, _ready(options, server, control_socket))
+        ready = partial(on_ready, _ready(server, options.control_host, sockets.control))
         ready()
         logs.protect_stdout()  # a reset writes to it as well
         if cluster.persistence is None:
@@ -308,7 +321,7 @@ async def _serve(
             log_recovery(cluster)
         if options.stop_with_stdin:
             follow_stdin(partial(_reset, server, ready), stop.set)
-        plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
+        plane = asyncio.ensure_future(control_plane(server, sockets.control, stop))
         plane.add_done_callback(lambda _: stop.set())  # if it fails, the server stops
         await stop.wait()
         logs.logger().info("stopping")
@@ -321,6 +334,7 @@ def _descriptors(options: ServeOptions) -> DescriptorBudget:
     return descriptor_budget(
         descriptor_limit(),
         brokers=options.brokers,
+        listeners=len(options.listeners),
         has_files=options.data_dir is not None,
         has_remote=options.remote is not None and not is_in_memory(options.remote),
     )
@@ -339,26 +353,6 @@ async def _reset(server: Server, ready: Callable[[], None]) -> None:
     ready()
 
 
-def _bind_all(
-    options: ServeOptions,
-) -> tuple[list[socket.socket], socket.socket | None, socket.socket]:
-    """The sockets of the brokers, of the controller, and of the control API."""
-    sockets: list[socket.socket] = []
-    try:
-        for i in range(options.brokers):
-            port = options.port + i if options.port else 0
-            sockets.append(bind(options.host, port, BACKLOG))
-        if options.controller_port is not None:
-            sockets.append(bind(options.host, options.controller_port, BACKLOG))
-        control = bind(options.control_host, options.control_port, BACKLOG)
-        brokers, controller = sockets[: options.brokers], sockets[options.brokers :]
-        return brokers, controller[0] if controller else None, control
-    except OSError:
-        for sock in sockets:
-            sock.close()
-        raise
-
-
 def _make_clock(mode: ClockMode) -> Clock:
     real = SystemClock()
     return ManualClock(real.now_ms()) if mode is ClockMode.MANUAL else real
@@ -366,25 +360,20 @@ def _make_clock(mode: ClockMode) -> Clock:
 
 def _make_cluster(
     options: ServeOptions,
-    sockets: list[socket.socket],
-    controller_socket: socket.socket | None,
+    sockets: Sockets,
     clock: Clock,
     make_objects: MakeObjectStore | None,
     log_share: int,
     descriptors: DescriptorBudget,
 ) -> Cluster:
-    advertised = _advertised(options)
-
-    def address(sock: socket.socket) -> Address:
-        port = sock.getsockname()[1]
-        return Address(host=options.host, port=port, advertised_host=advertised)
-
+    first, *others = broker_addresses(options.listeners, options.ids, sockets.brokers)
     max_log_bytes = log_share if options.max_memory is None else options.max_memory
     cluster_options = ClusterOptions(
-        addresses=tuple(map(address, sockets)),
+        addresses=first,
+        other_addresses=tuple(others),
         broker_ids=tuple(options.ids),
         controller_ids=options.controller_ids,
-        controller_address=None if controller_socket is None else address(controller_socket),
+        controller_address=_controller_address(options, sockets.controller),
         topics=options.topics,
         configs=options.configs,
         broker_configs=options.broker_configs,
@@ -443,27 +432,23 @@ def _open_data_dir(
     return partial(DataDirPersistence, data_dir, shared=shared)
 
 
-def _ready(options: ServeOptions, server: Server, control_socket: socket.socket) -> Ready:
-    addresses = server.cluster.options.addresses
-    controller = server.cluster.options.controller_address
-    advertised = _advertised(options) or "127.0.0.1"
-    host = _in_uri(advertised)
-    in_reach = options.control_host in WILDCARDS
-    control_host = _in_uri(advertised if in_reach else options.control_host)
-    return Ready(
-        bootstrap=",".join(f"{host}:{a.port}" for a in addresses),
-        controller=None if controller is None else f"{host}:{controller.port}",
-        control=f"http://{control_host}:{control_socket.getsockname()[1]}",
-        pid=os.getpid(),
+def _controller_address(options: ServeOptions, sock: socket.socket | None) -> Address | None:
+    if sock is None:
+        return None
+    return controller_address(
+        options.listeners[0], (*options.controller_ids, *options.ids)[0], sock
     )
 
 
-def _advertised(options: ServeOptions) -> str:
-    """The advertised host; empty for the address a client reached, with a wildcard host."""
-    if options.advertise is not None:
-        return options.advertise
-    return "" if options.host in WILDCARDS else options.host
-
-
-def _in_uri(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _ready(server: Server, control_host: str, control_socket: socket.socket) -> Ready:
+    options = server.cluster.options
+    controller = options.controller_address
+    if control_host in WILDCARDS:
+        control_host = options.addresses[0].advertised_host or LOOPBACK
+    return Ready(
+        bootstrap=bootstrap(options.addresses),
+        listeners={each[0].listener: bootstrap(each) for each in options.listeners},
+        controller=None if controller is None else bootstrap([controller]),
+        control=f"http://{in_uri(control_host)}:{control_socket.getsockname()[1]}",
+        pid=os.getpid(),
+    )

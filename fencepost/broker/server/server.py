@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 from fencepost.broker.controller import Fence
 from fencepost.broker.core.errors import ControllerError
@@ -21,7 +22,7 @@ from fencepost.broker.server import logs
 from fencepost.broker.server.asyncio_connection import AsyncioConnection
 from fencepost.broker.server.event_loop import BusyPoll, DeferredFree, LoopDriver
 from fencepost.broker.server.journal import Journal
-from fencepost.broker.server.listener import Listener, PortUnavailable
+from fencepost.broker.server.listener import ConnectionQuotas, Listener, PortUnavailable
 from fencepost.broker.server.request_metrics import EventMetrics
 from fencepost.broker.server.resources import DescriptorBudget
 from fencepost.protocol.errors import ErrorCode
@@ -35,7 +36,8 @@ REPORT_S = 1.0
 class Server:
     """A cluster on its ports.
 
-    :param sockets: Listening sockets in the order of broker ids.
+    :param sockets: Listening sockets: those of the first listener in the order of broker ids, then
+        those of the next.
     :param controller_socket: The controller's; None where the cluster has none for it.
     :param max_request_bytes: What requests that arrive or wait may take together.
     :param descriptors: Admits connections; None admits all.
@@ -64,8 +66,8 @@ class Server:
         cluster.network.observe = self.journal.observe
         cluster.events.listeners += (self.event_metrics.record, logs.log_warning)
         self._sockets = sockets
-        self._listeners: dict[int, Listener] = {}
-        """Of the brokers, by id."""
+        self._listeners: dict[int, list[Listener]] = {}
+        """Those of each broker, by its id, the first one's first."""
         self._controller_socket = controller_socket
         self._controller_listener: Listener | None = None
         self._flushes: dict[AsyncioConnection, None] = {}
@@ -87,16 +89,32 @@ class Server:
         self.cluster.log_memory.reclaim = self._deferred_free.run_until
         for broker in self.cluster.brokers.values():
             broker.storage.free_logs = self._deferred_free.add
-        for broker, sock in zip(self.cluster.brokers.values(), self._sockets, strict=True):
-            listener = Listener(self, broker, sock)
-            self._listeners[broker.broker_id] = listener
+        self._listeners = self._make_listeners()
+        self._controller_listener = self._make_controller_listener()
+        for listener in self._all_listeners():
             await listener.start(self._loop)
-        controller, own = self.cluster.controller_server, self._controller_socket
-        if controller is not None and own is not None:
-            self._controller_listener = Listener(self, controller, own)
-            await self._controller_listener.start(self._loop)
         if not isinstance(self.clock, ManualClock):  # a manual clock does not measure idle clients
             self._check_idle()
+
+    def _make_listeners(self) -> dict[int, list[Listener]]:
+        brokers = self.cluster.brokers.values()
+        made: dict[int, list[Listener]] = {}
+        for index, broker in enumerate(brokers):
+            addresses = self.cluster.addresses[broker.broker_id]
+            sockets = self._sockets[index :: len(brokers)]
+            quotas = ConnectionQuotas(broker)
+            made[broker.broker_id] = [
+                Listener(self, broker, address, sock, quotas)
+                for address, sock in zip(addresses, sockets, strict=True)
+            ]
+        return made
+
+    def _make_controller_listener(self) -> Listener | None:
+        controller, sock = self.cluster.controller_server, self._controller_socket
+        address = self.cluster.options.controller_address
+        if controller is None or sock is None or address is None:
+            return None
+        return Listener(self, controller, address, sock)
 
     async def reset(self) -> None:
         """Restore the cluster's initial state; every broker runs, connections stay open.
@@ -107,7 +125,7 @@ class Server:
             that is down; the cluster is unchanged then.
         """
         async with self._ports:
-            with self._opening(self._listeners.values()) as opened:
+            with self._opening(chain.from_iterable(self._listeners.values())) as opened:
                 self._deferred_free.add(self.journal.clear())
                 operator_actions.restore(self.cluster)
                 self.cluster.reset()
@@ -122,7 +140,7 @@ class Server:
         """
         async with self._ports:
             operator_actions.stop(self.cluster, broker_id)
-            self._listeners[broker_id].stop_listening(abruptly=False)
+            self._stop_listening(broker_id, abruptly=False)
 
     async def kill_broker(self, broker_id: int, fence: Fence) -> None:
         """Kill a broker: its connections are reset, and it sends nothing more.
@@ -130,9 +148,7 @@ class Server:
         :raises ControllerError: When there is no such broker, or it does not run.
         """
         async with self._ports:
-            listener = self._listeners.get(broker_id)
-            if listener is not None:  # first, so that effects of the kill are not sent
-                listener.stop_listening(abruptly=True)
+            self._stop_listening(broker_id, abruptly=True)  # first, so that no effects are sent
             operator_actions.kill(self.cluster, broker_id, fence)
 
     async def start_broker(self, broker_id: int) -> None:
@@ -142,10 +158,13 @@ class Server:
             another process has its port, and it stays down.
         """
         async with self._ports:
-            port = self._listeners.get(broker_id)
-            with self._opening([port] if port is not None else []) as opened:
+            with self._opening(self._listeners.get(broker_id, ())) as opened:
                 operator_actions.start(self.cluster, broker_id)
             await self._accept(opened)
+
+    def _stop_listening(self, broker_id: int, *, abruptly: bool) -> None:
+        for listener in self._listeners.get(broker_id, ()):
+            listener.stop_listening(abruptly=abruptly)
 
     @contextmanager
     def _opening(self, listeners: Iterable[Listener]) -> Iterator[list[Listener]]:
@@ -219,7 +238,10 @@ class Server:
     @property
     def connections(self) -> dict[int, int]:
         """The number of connections by broker."""
-        return {broker_id: each.connections for broker_id, each in self._listeners.items()}
+        return {
+            broker_id: sum(each.connections for each in own)
+            for broker_id, own in self._listeners.items()
+        }
 
     async def stop(self) -> None:
         """Close every port and connection."""
@@ -238,7 +260,7 @@ class Server:
             connection.flush()
 
     def _all_listeners(self) -> Iterator[Listener]:
-        yield from self._listeners.values()
+        yield from chain.from_iterable(self._listeners.values())
         if self._controller_listener is not None:
             yield self._controller_listener
 

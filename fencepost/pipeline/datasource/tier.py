@@ -19,6 +19,7 @@ from fencepost.broker.server.remote_urls import (
     is_in_memory,
     open_remote,
     remote_problem,
+    require_obstore,
 )
 from fencepost.pipeline.datasource.log_directories import UnreadableSource
 from fencepost.protocol.byte_utils import Buffer
@@ -58,10 +59,11 @@ class Tier:
                 "a tier in memory is gone with its cluster: no other process can read it"
             )
         parts = urlsplit(url)
-        # `serve` makes a folder that is missing; a reader must not.
-        if parts.scheme == "file":
-            return cls(url, _folder(Path(unquote(parts.path))))
         try:
+            require_obstore()
+            # `serve` makes a folder that is missing; a reader must not.
+            if parts.scheme == "file":
+                return cls(url, _folder(Path(unquote(parts.path))))
             return cls(url, open_remote(url, os.environ))
         except RemoteUnavailable as error:
             raise UnreadableSource(str(error)) from error

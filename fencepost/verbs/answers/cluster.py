@@ -16,6 +16,9 @@ class BrokerState(Answer):
     """As advertised to clients; where none is, the address of the control API."""
     port: int
     """It stays the broker's while the broker is down, and refuses connections."""
+    listeners: dict[str, str]
+    """The advertised ``host:port`` of each listener, by name; ``host`` and ``port`` are the first
+    one's."""
     state: Literal["running", "stopped", "killed"]
     """Of its process."""
     fenced: bool
@@ -34,6 +37,7 @@ class BrokerState(Answer):
                     "id": 2,
                     "host": "127.0.0.1",
                     "port": 9093,
+                    "listeners": {"PLAINTEXT": "127.0.0.1:9093"},
                     "state": "running",
                     "fenced": False,
                     "registered": True,
@@ -83,6 +87,7 @@ class ClusterState(Answer):
                             "id": 1,
                             "host": "127.0.0.1",
                             "port": 9092,
+                            "listeners": {"PLAINTEXT": "127.0.0.1:9092"},
                             "state": "running",
                             "fenced": False,
                             "registered": True,
@@ -93,6 +98,7 @@ class ClusterState(Answer):
                             "id": 2,
                             "host": "127.0.0.1",
                             "port": 9093,
+                            "listeners": {"PLAINTEXT": "127.0.0.1:9093"},
                             "state": "running",
                             "fenced": True,
                             "registered": True,

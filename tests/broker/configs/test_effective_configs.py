@@ -16,7 +16,7 @@ from fencepost.broker.configs.config_def import ConfigDef, ConfigType, Effect, T
 from fencepost.broker.configs.config_layers import ConfigLayers, ConfigSource
 from fencepost.broker.configs.effective_configs import BrokerConfigs, TopicSettings, static_configs
 from fencepost.broker.configs.topic_configs import topic_configs, validate_topic_configs
-from fencepost.broker.metadata.image import BrokerImage, ClusterImage
+from fencepost.broker.metadata.image import Address, BrokerImage, ClusterImage
 from fencepost.storage.log.config import LogConfig, TimestampType
 
 IMAGE = ClusterImage(
@@ -326,9 +326,7 @@ def test_static_configs_have_the_id_and_the_address_of_the_broker() -> None:
     static = static_configs(
         {"num.partitions": "4", "broker.rack": "everywhere"},
         broker_id=2,
-        host="::1",
-        port=9093,
-        advertised_host="kafka.test",
+        addresses=[Address(host="::1", port=9093, advertised_host="kafka.test")],
         rack="here",
     )
     layers = ConfigLayers(static=static)

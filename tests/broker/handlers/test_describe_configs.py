@@ -14,6 +14,7 @@ from fencepost.broker.configs.config_table import (
 )
 from fencepost.broker.configs.effective_configs import static_configs
 from fencepost.broker.handlers import describe_configs
+from fencepost.broker.metadata.image import Address
 from fencepost.protocol.errors import MALFORMED_REQUEST, ErrorCode
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -79,13 +80,41 @@ def test_no_keys_and_an_empty_list_of_keys_both_mean_all() -> None:
 
 
 def test_a_broker_says_where_it_listens() -> None:
-    asked = broker(
-        static_configs({}, broker_id=1, host="0.0.0.0", port=9092, advertised_host="kafka.test")
-    )
+    inside = Address(host="0.0.0.0", port=9092, advertised_host="kafka.test")
+    asked = broker(static_configs({}, broker_id=1, addresses=[inside]))
     entry = only(describe(asked, BROKER, "1", "advertised.listeners"))
     assert entry.value == "PLAINTEXT://kafka.test:9092"
     assert entry.config_source == ConfigSource.STATIC_BROKER_CONFIG
     assert entry.read_only
+
+
+def test_a_broker_says_where_each_of_its_listeners_is() -> None:
+    addresses = [
+        Address(listener="INSIDE", host="0.0.0.0", port=9092, advertised_host="kafka.test"),
+        Address(
+            listener="OUTSIDE",
+            host="::1",
+            port=9192,
+            advertised_host="127.0.0.1",
+            advertised_port=31192,
+        ),
+    ]
+    asked = broker(static_configs({}, broker_id=1, addresses=addresses))
+    values = {
+        name: only(describe(asked, BROKER, "1", name)).value
+        for name in (
+            "listeners",
+            "advertised.listeners",
+            "listener.security.protocol.map",
+            "inter.broker.listener.name",
+        )
+    }
+    assert values == {
+        "listeners": "INSIDE://0.0.0.0:9092,OUTSIDE://[::1]:9192",
+        "advertised.listeners": "INSIDE://kafka.test:9092,OUTSIDE://127.0.0.1:31192",
+        "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        "inter.broker.listener.name": "INSIDE",
+    }
 
 
 def test_every_broker_config_that_is_not_hidden_is_described_in_order() -> None:

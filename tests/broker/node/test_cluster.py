@@ -8,8 +8,8 @@ import pytest
 
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.scheduler import ManualClock
-from fencepost.broker.metadata.image import ClusterImage
-from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions, Conformance
+from fencepost.broker.metadata.image import Address, ClusterImage
+from fencepost.broker.node.cluster import Cluster, ClusterOptions, Conformance
 from fencepost.protocol.errors import ErrorCode
 from tests.harness.driver import Driver
 from tests.harness.driver_requests import create, fetch, produce, send_produce

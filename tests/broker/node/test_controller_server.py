@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.events import Event, Kind
-from fencepost.broker.node.cluster import Address
+from fencepost.broker.metadata.image import Address
 from fencepost.broker.node.controller_server import LISTENER_APIS, ControllerServer
 from fencepost.protocol.apis import APIS, BY_NAME
 from fencepost.protocol.errors import ErrorCode
@@ -27,7 +27,7 @@ from fencepost.protocol.messages.unregister_broker import UnregisterBrokerReques
 from tests.broker.handlers.test_describe_quorum import describe
 from tests.harness.driver import Driver, Message
 
-ADDRESS = Address(host="127.0.0.1", port=9093, advertised_host="")
+ADDRESS = Address(listener="CONTROLLER", host="127.0.0.1", port=9093, advertised_host="")
 BROKER = 4
 """A type of configs' resources."""
 

@@ -6,8 +6,9 @@ import pytest
 
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.scheduler import ManualClock
+from fencepost.broker.metadata.image import Address
 from fencepost.broker.node.broker import Broker
-from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.node.cluster import Cluster, ClusterOptions
 from fencepost.broker.server import journal as module
 from fencepost.broker.server.journal import BrokerExchange, Exchange, Journal
 from fencepost.protocol.apis import BY_NAME

@@ -11,7 +11,8 @@ from contextlib import suppress
 import pytest
 
 from fencepost.broker.core.scheduler import ManualClock
-from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.metadata.image import Address
+from fencepost.broker.node.cluster import Cluster, ClusterOptions
 from fencepost.broker.server import server as server_module
 from fencepost.broker.server.listener import Listener, PortUnavailable, _hold, bind
 from fencepost.broker.server.resources import DescriptorBudget
@@ -28,7 +29,7 @@ async def listener() -> AsyncIterator[Listener]:
     address = Address(host=HOST, port=sock.getsockname()[1], advertised_host="")
     cluster = Cluster(ClusterOptions(addresses=(address,)), ManualClock())
     server = Server(cluster, cluster.scheduler.clock, [])
-    made = Listener(server, cluster.brokers[1], sock)
+    made = Listener(server, cluster.brokers[1], address, sock)
     await made.start(asyncio.get_running_loop())
     yield made
     made.stop()

@@ -7,7 +7,8 @@ import pytest
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.core.scheduler import ManualClock
-from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.metadata.image import Address
+from fencepost.broker.node.cluster import Cluster, ClusterOptions
 from fencepost.broker.server.trace_file import initial_events, with_details
 
 

@@ -1,0 +1,103 @@
+"""The addresses of a served cluster: the sockets of its listeners, and what these advertise."""
+
+import socket
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fencepost.broker.controller.quorum import LISTENER
+from fencepost.broker.metadata.image import Address
+from fencepost.broker.server.listener import bind
+from fencepost.protocol.listener_text import ListenerSpec, in_uri
+
+BACKLOG: Final = 512
+WILDCARDS: Final = ("0.0.0.0", "::")
+LOOPBACK: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sockets:
+    """All that a cluster listens on."""
+
+    brokers: list[socket.socket]
+    """Those of the first listener in the order of broker ids, then those of the next."""
+    controller: socket.socket | None
+    control: socket.socket
+    """Of the control API."""
+
+
+def bind_all(
+    listeners: Sequence[ListenerSpec],
+    *,
+    brokers: int,
+    controller_port: int | None,
+    control: tuple[str, int],
+) -> Sockets:
+    """Listen on every port.
+
+    :param controller_port: On the host of the first listener; None is nowhere.
+    :param control: The host and port of the control API.
+    :raises PortUnavailable: When one is in use; no socket stays open then.
+    """
+    wanted = [
+        (listener.host, listener.port_of(index))
+        for listener in listeners
+        for index in range(brokers)
+    ]
+    if controller_port is not None:
+        wanted.append((listeners[0].host, controller_port))
+    bound: list[socket.socket] = []
+    try:
+        for host, port in (*wanted, control):
+            bound.append(bind(host, port, BACKLOG))
+    except OSError:
+        for sock in bound:
+            sock.close()
+        raise
+    control_socket = bound.pop()
+    controller = None if controller_port is None else bound.pop()
+    return Sockets(brokers=bound, controller=controller, control=control_socket)
+
+
+def broker_addresses(
+    listeners: Iterable[ListenerSpec], broker_ids: Iterable[int], sockets: Iterable[socket.socket]
+) -> list[tuple[Address, ...]]:
+    """The addresses of each listener, in the order of broker ids.
+
+    :param sockets: As `Sockets.brokers`.
+    """
+    ids, bound = list(broker_ids), iter(sockets)
+    return [
+        tuple(
+            _address(listener, next(bound).getsockname()[1], broker_id, index)
+            for index, broker_id in enumerate(ids)
+        )
+        for listener in listeners
+    ]
+
+
+def controller_address(first: ListenerSpec, node_id: int, sock: socket.socket) -> Address:
+    """The controller's: the host that the first listener advertises, and the port it listens on."""
+    address = _address(first, sock.getsockname()[1], node_id, 0)
+    return replace(address, listener=LISTENER, advertised_port=None)
+
+
+def bootstrap(addresses: Iterable[Address]) -> str:
+    """The addresses that are advertised, as bootstrap servers: ``host:port,...``."""
+    return ",".join(
+        f"{in_uri(each.advertised.host or LOOPBACK)}:{each.advertised.port}" for each in addresses
+    )
+
+
+def _address(listener: ListenerSpec, port: int, broker_id: int, index: int) -> Address:
+    if listener.advertised is None:
+        host, advertised_port = "" if listener.host in WILDCARDS else listener.host, port
+    else:
+        host, advertised_port = listener.advertised.of_broker(broker_id, index, port)
+    return Address(
+        listener=listener.name,
+        host=listener.host,
+        port=port,
+        advertised_host=host,
+        advertised_port=advertised_port,
+    )
