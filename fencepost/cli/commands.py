@@ -41,6 +41,7 @@ GROUPS: Final = MappingProxyType(
         "broker": "Stop, start, kill and isolate brokers.",
         "clock": "Advance a manual clock.",
         "fault": "Let requests meet errors, delays, ends of connections and the like.",
+        "records": "Produce, read and expect records.",
         "tier": "Use a partition's remote tier now, lose it, and let it fail or be late.",
         "topic": "Create and delete topics.",
         "trace": "See what clients asked and what they were answered.",

@@ -18,6 +18,7 @@ from fencepost.cli.output import (
     Text,
     join_numbers,
     line,
+    moment,
 )
 from fencepost.cli.partition_tables import (
     partition_answer,
@@ -25,6 +26,7 @@ from fencepost.cli.partition_tables import (
     replica_parts,
     state_style,
 )
+from fencepost.cli.record_tables import record_answer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers import Answer, Done, Health
 from fencepost.verbs.answers.cluster import (
@@ -36,6 +38,7 @@ from fencepost.verbs.answers.cluster import (
     FaultState,
     TierFaultState,
 )
+from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
 from fencepost.verbs.answers.topics import (
     CompactionState,
     PartitionState,
@@ -168,6 +171,8 @@ def one(answer: Answer) -> Sequence[Block]:
             return partition_answer(answer)
         case ClusterState():
             return _cluster(answer)
+        case ProducedRecords() | RecordsState() | ExpectedRecords():
+            return record_answer(answer)
         case BrokerState() | TopicState() | FaultState() | TierFaultState():
             return [many(type(answer), [answer])]
         case ClockState():
@@ -268,15 +273,6 @@ def broker_parts(state: BrokerState) -> Iterator[Cell]:
 def _clock(clock: ClockState) -> Line:
     """What time it is."""
     return line(f"{moment(clock.now_ms)}, {clock.now_ms} ms, {clock.mode} clock")
-
-
-def moment(time_ms: int) -> str:
-    """Such as ``2026-01-31T12:00:00.000Z``.
-
-    :param time_ms: Since 1970-01-01 UTC.
-    """
-    when = datetime.fromtimestamp(time_ms / 1000, UTC)
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # -- faults -------------------------------------------------------------------------------------

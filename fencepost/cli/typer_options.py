@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from fencepost.cli.parameters import ALWAYS, Parameter
+from fencepost.cli.parameters import ALWAYS, Kind, Parameter
 from fencepost.cli.serve_options import Option
 from fencepost.cli.usage_errors import InvalidUsage
 from fencepost.protocol.lookup import api_names, error_names
@@ -116,6 +116,8 @@ Source: TypeAlias = Callable[[typer.Context], Iterable[str]]
 def completer(parameter: Parameter, verb: Verb) -> Completer | None:
     """The completer of a parameter's value, if it has one."""
     values = None if parameter.is_any_text else _SOURCES.get(parameter.name)
+    if parameter.kind is Kind.NUMBER and parameter.name == "from":  # an offset
+        values = None
     if parameter.name == "id" and verb.response_model is TierFaultState:
         values = tier_faults
     words = [*parameter.choices, *([ALWAYS] if parameter.may_be_always else [])]

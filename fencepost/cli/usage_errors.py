@@ -33,7 +33,9 @@ class InvalidUsage(Exception):
     """A command was given something that will not do. The text is one line."""
 
 
-def parse_pairs(flag: str, metavar: str, given: Sequence[str] | None) -> dict[str, str]:
+def parse_pairs(
+    flag: str, metavar: str, given: Sequence[str] | None, *, may_repeat_names: bool = False
+) -> dict[str, str]:
     """The values of an option that may be repeated, such as ``sep=;``, by their names.
 
     :raises InvalidUsage: When a text has no name, no sign of equality, or the name of another.
@@ -43,7 +45,7 @@ def parse_pairs(flag: str, metavar: str, given: Sequence[str] | None) -> dict[st
         name, equals, value = text.partition("=")
         if not (name and equals):
             raise InvalidUsage(f"{flag}: {text!r} is not {metavar}")
-        if name in found:
+        if name in found and not may_repeat_names:
             raise InvalidUsage(f"{flag}: {text!r} gives {name} a second time")
         found[name] = value
     return found

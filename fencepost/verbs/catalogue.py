@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from fencepost.verbs import bodies
+from fencepost.verbs import bodies, record_bodies
 from fencepost.verbs.answers import Answer, Done, Health
 from fencepost.verbs.answers.cluster import (
     BrokerState,
@@ -24,6 +24,7 @@ from fencepost.verbs.answers.cluster import (
     FaultState,
     TierFaultState,
 )
+from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
 from fencepost.verbs.answers.topics import (
     CompactionState,
     PartitionState,
@@ -150,6 +151,33 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         response_model=PartitionState,
         command="partition",
         summary="Show a partition: its leader, its ISR, and the log of each replica.",
+    ),
+    Verb(
+        name="produce_records",
+        method=_POST,
+        path="/v1/topics/{topic}/records",
+        request_model=record_bodies.ProduceBody,
+        response_model=ProducedRecords,
+        command="records produce",
+        summary="Append records to a topic; answers when they are committed.",
+    ),
+    Verb(
+        name="read_records",
+        method=_GET,
+        path=f"{_PARTITION}/records",
+        request_model=record_bodies.RecordsQuery,
+        response_model=RecordsState,
+        command="records read",
+        summary="Read records of a partition, decoded.",
+    ),
+    Verb(
+        name="expect_records",
+        method=_POST,
+        path="/v1/topics/{topic}/records/expect",
+        request_model=record_bodies.ExpectBody,
+        response_model=ExpectedRecords,
+        command="records expect",
+        summary="Wait until a topic has matching records; refused with the nearest ones.",
     ),
     Verb(
         name="elect",

@@ -5,6 +5,7 @@ where there is none.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from types import EllipsisType
 from typing import Literal
 
 from fencepost.verbs.answers import Done, Health
@@ -17,6 +18,7 @@ from fencepost.verbs.answers.cluster import (
     FaultState,
     TierFaultState,
 )
+from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
 from fencepost.verbs.answers.topics import (
     CompactionState,
     PartitionState,
@@ -107,6 +109,102 @@ class Verbs:
                 "partition": partition,
             },
             {},
+        )
+
+    def produce_records(
+        self,
+        topic: str,
+        *,
+        partition: int | None = None,
+        records: Sequence[str | Mapping[str, object]] | None = None,
+        key: str | None = None,
+        value: object = None,
+        headers: Mapping[str, str | None] | Sequence[Sequence[str | None]] | None = None,
+        timestamp: int | None = None,
+        encoding: Literal["text", "base64", "json"] = "text",
+        acks: Literal["all", "1"] = "all",
+        timeout_ms: int = 10000,
+    ) -> ProducedRecords:
+        """Append records to a topic; answers when they are committed."""
+        return self.remote.call(
+            VERBS["produce_records"],
+            ProducedRecords,
+            {
+                "topic": topic,
+            },
+            {
+                "partition": partition,
+                "records": records,
+                "key": key,
+                "value": value,
+                "headers": headers or {},
+                "timestamp": timestamp,
+                "encoding": encoding,
+                "acks": acks,
+                "timeout_ms": timeout_ms,
+            },
+        )
+
+    def read_records(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        from_offset: int | None = None,
+        to: int | None = None,
+        last: int | None = None,
+        limit: int = 100,
+        encoding: Literal["text", "base64", "json"] = "text",
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    ) -> RecordsState:
+        """Read records of a partition, decoded."""
+        return self.remote.call(
+            VERBS["read_records"],
+            RecordsState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {
+                "from": from_offset,
+                "to": to,
+                "last": last,
+                "limit": limit,
+                "encoding": encoding,
+                "isolation": isolation,
+            },
+        )
+
+    def expect_records(
+        self,
+        topic: str,
+        *,
+        key: EllipsisType | str | None = ...,
+        value: EllipsisType | object = ...,
+        headers: Mapping[str, str | None] | Sequence[Sequence[str | None]] | None = None,
+        partition: int | None = None,
+        count: int = 1,
+        encoding: Literal["text", "base64", "json"] = "text",
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+        timeout_ms: int = 10000,
+    ) -> ExpectedRecords:
+        """Wait until a topic has matching records; refused with the nearest ones."""
+        return self.remote.call(
+            VERBS["expect_records"],
+            ExpectedRecords,
+            {
+                "topic": topic,
+            },
+            {
+                "key": key,
+                "value": value,
+                "headers": headers or {},
+                "partition": partition,
+                "count": count,
+                "encoding": encoding,
+                "isolation": isolation,
+                "timeout_ms": timeout_ms,
+            },
         )
 
     def elect(
@@ -663,6 +761,102 @@ class AsyncVerbs:
                 "partition": partition,
             },
             {},
+        )
+
+    async def produce_records(
+        self,
+        topic: str,
+        *,
+        partition: int | None = None,
+        records: Sequence[str | Mapping[str, object]] | None = None,
+        key: str | None = None,
+        value: object = None,
+        headers: Mapping[str, str | None] | Sequence[Sequence[str | None]] | None = None,
+        timestamp: int | None = None,
+        encoding: Literal["text", "base64", "json"] = "text",
+        acks: Literal["all", "1"] = "all",
+        timeout_ms: int = 10000,
+    ) -> ProducedRecords:
+        """Append records to a topic; answers when they are committed."""
+        return await self.remote.call(
+            VERBS["produce_records"],
+            ProducedRecords,
+            {
+                "topic": topic,
+            },
+            {
+                "partition": partition,
+                "records": records,
+                "key": key,
+                "value": value,
+                "headers": headers or {},
+                "timestamp": timestamp,
+                "encoding": encoding,
+                "acks": acks,
+                "timeout_ms": timeout_ms,
+            },
+        )
+
+    async def read_records(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        from_offset: int | None = None,
+        to: int | None = None,
+        last: int | None = None,
+        limit: int = 100,
+        encoding: Literal["text", "base64", "json"] = "text",
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    ) -> RecordsState:
+        """Read records of a partition, decoded."""
+        return await self.remote.call(
+            VERBS["read_records"],
+            RecordsState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {
+                "from": from_offset,
+                "to": to,
+                "last": last,
+                "limit": limit,
+                "encoding": encoding,
+                "isolation": isolation,
+            },
+        )
+
+    async def expect_records(
+        self,
+        topic: str,
+        *,
+        key: EllipsisType | str | None = ...,
+        value: EllipsisType | object = ...,
+        headers: Mapping[str, str | None] | Sequence[Sequence[str | None]] | None = None,
+        partition: int | None = None,
+        count: int = 1,
+        encoding: Literal["text", "base64", "json"] = "text",
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+        timeout_ms: int = 10000,
+    ) -> ExpectedRecords:
+        """Wait until a topic has matching records; refused with the nearest ones."""
+        return await self.remote.call(
+            VERBS["expect_records"],
+            ExpectedRecords,
+            {
+                "topic": topic,
+            },
+            {
+                "key": key,
+                "value": value,
+                "headers": headers or {},
+                "partition": partition,
+                "count": count,
+                "encoding": encoding,
+                "isolation": isolation,
+                "timeout_ms": timeout_ms,
+            },
         )
 
     async def elect(

@@ -17,6 +17,7 @@ REQUIRED: Final = {
     "topic create": "t",
     "broker isolate": "--from controller",
     "fault add": "Fetch --drop",
+    "records produce": "--value 7",
     "tier add-fault": "list --error x",
     "clock advance": "1",
 }

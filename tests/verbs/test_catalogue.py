@@ -30,6 +30,9 @@ CONTRACT: Final = {
     ("POST", "/v1/topics"): "name partitions replication_factor assignments configs",
     ("DELETE", "/v1/topics/{t}"): "",
     ("GET", PARTITION): "",
+    ("POST", "/v1/topics/{t}/records"): "partition records encoding",
+    ("GET", f"{PARTITION}/records"): "from to limit encoding isolation",
+    ("POST", "/v1/topics/{t}/records/expect"): "key value headers count timeout_ms",
     ("POST", f"{PARTITION}/elect"): "leader unclean",
     ("POST", f"{REPLICA}/hold"): "at",
     ("POST", f"{REPLICA}/release"): "",
@@ -65,7 +68,7 @@ TIER_ACTIONS: Final = {"upload", "delete-local", "expire", "forget"}
 """What may be done about a partition's tier."""
 TIER_OPERATIONS: Final = {"upload", "fetch", "delete"}
 """What a tier fault may hit."""
-COMMANDS: Final = "topics partition elect hold release step broker fault tier".split()
+COMMANDS: Final = "topics partition elect hold release step broker fault tier records".split()
 """What the command line begins with."""
 
 each_verb = pytest.mark.parametrize("verb", CATALOGUE, ids=[verb.name for verb in CATALOGUE])

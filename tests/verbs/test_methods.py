@@ -25,6 +25,14 @@ GIVEN: Final[dict[str, Given]] = {
         "assignments": [[1, 2], [2, 1]],
         "configs": {"retention.ms": "7"},
     },
+    "produce_records": {
+        "records": ["a", {"key": "k", "headers": [["h", "1"], ["h", None]]}],
+        "partition": 1,
+        "acks": "1",
+        "timeout_ms": 30,
+    },
+    "read_records": {"from_offset": 3, "to": 7, "limit": 2, "encoding": "base64"},
+    "expect_records": {"key": "k", "value": None, "headers": {"h": "1"}, "count": 2},
     "elect": {"leader": 2, "unclean": True},
     "hold": {"at": 7, "leave_isr": True},
     "step": {"fetches": 3},
@@ -52,7 +60,7 @@ GIVEN: Final[dict[str, Given]] = {
     "wait_for_trace": {"topic": "t", "client_id": "c", "timeout_ms": 30},
 }
 """For each verb that takes something, what is not the default."""
-JSON_NAMES: Final = {"origin": "from"}
+JSON_NAMES: Final = {"origin": "from", "from_offset": "from"}
 
 each_verb = pytest.mark.parametrize("verb", CATALOGUE, ids=[verb.name for verb in CATALOGUE])
 
