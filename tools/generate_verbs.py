@@ -56,7 +56,7 @@ def _imports() -> Iterator[str]:
     for verb in CATALOGUE:
         used.setdefault(verb.response_model.__module__, set()).add(verb.response_model.__name__)
     for module, names in sorted(used.items()):
-        yield f"from {module} import {', '.join(sorted(names))}"
+        yield f"from {module} import {', '.join(sorted(names, key=str.casefold))}"
 
 
 def _class(name: str, remote: str, does: str, *, is_async: bool) -> Iterator[str]:

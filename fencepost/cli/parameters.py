@@ -35,6 +35,8 @@ _METAVARS: Final = {
     "transactional_id": "ID",
     "versions": "LOW-HIGH",
 }
+_TEXT_FORMS: Final = {"offsets": "TOPIC:P:OFFSET"}
+"""How an object is written as text, by the name of the option."""
 _MILLISECONDS: Final = frozenset({"ms", "delay", "delay_ms", "throttle", "timeout_ms"})
 
 
@@ -49,6 +51,8 @@ class Kind(StrEnum):
     """Without a value: it is there or not."""
     LIST = auto()
     """Given repeatedly, or with commas; or one of `Parameter.choices` in its place."""
+    TEXTS = auto()
+    """As a list, of texts alone."""
     LISTS = auto()
     """Given repeatedly, each time a list with commas."""
     PAIRS = auto()
@@ -63,7 +67,7 @@ class Kind(StrEnum):
     @property
     def is_repeated(self) -> bool:
         """Whether it may be given more than once."""
-        return self in (Kind.LIST, Kind.LISTS, Kind.PAIRS, Kind.OBJECTS)
+        return self in (Kind.LIST, Kind.TEXTS, Kind.LISTS, Kind.PAIRS, Kind.OBJECTS)
 
     @property
     def is_flag(self) -> bool:
@@ -134,7 +138,9 @@ class Parameter:
         if self.kind is Kind.LIST:
             return "|".join((*self.choices, "B"))
         if self.kind is Kind.OBJECTS:
-            return "TEXT|JSON"
+            return f"{_TEXT_FORMS.get(self.name, 'TEXT')}|JSON"
+        if self.kind is Kind.TEXTS:
+            return self.name.removesuffix("s").upper()
         if self.choices:
             return "|".join(self.choices)
         if self.name in _METAVARS and not self.is_any_text:
@@ -165,6 +171,8 @@ class Parameter:
             return [_object(text) for text in given]
         if self.kind is Kind.LISTS:
             return [_list(text) for text in given]
+        if self.kind is Kind.TEXTS:
+            return [part.strip() for text in given for part in text.split(",")]
         if len(given) == 1 and given[0] in self.choices:
             return given[0]
         return [element for text in given for element in _list(text)]
@@ -203,7 +211,11 @@ def _fraction(text: str) -> float | str:
 def usage(verb: Verb) -> str:
     """A command as one types it; what may be left out in brackets."""
     words = " ".join(filter(None, (verb.command, "|".join(verb.subcommands))))
-    return " ".join(["fencepost", words, *map(_usage, parameters(verb))])
+    known = [_usage(each) for each in parameters(verb)]
+    if verb.name_first:
+        first, last = words.rsplit(maxsplit=1)
+        words = f"{first} {known.pop(0)} {last}"
+    return " ".join(["fencepost", words, *known])
 
 
 def _usage(parameter: Parameter) -> str:
@@ -311,6 +323,8 @@ def _kind(types: Sequence[object]) -> Kind:
 def _kind_of_list(elements: Sequence[object]) -> Kind:
     if any(map(_model, elements)):
         return Kind.OBJECTS
+    if elements == [str]:
+        return Kind.TEXTS
     return Kind.LISTS if get_origin(elements[0]) is tuple else Kind.LIST
 
 

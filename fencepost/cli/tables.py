@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from fencepost.cli.group_tables import group_answer
 from fencepost.cli.output import (
     BAD,
     GOOD,
@@ -38,6 +39,7 @@ from fencepost.verbs.answers.cluster import (
     FaultState,
     TierFaultState,
 )
+from fencepost.verbs.answers.groups import GroupsState, GroupState
 from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
 from fencepost.verbs.answers.topics import (
     CompactionState,
@@ -173,6 +175,8 @@ def one(answer: Answer) -> Sequence[Block]:
             return _cluster(answer)
         case ProducedRecords() | RecordsState() | ExpectedRecords():
             return record_answer(answer)
+        case GroupsState() | GroupState():
+            return group_answer(answer)
         case BrokerState() | TopicState() | FaultState() | TierFaultState():
             return [many(type(answer), [answer])]
         case ClockState():

@@ -17,6 +17,7 @@ from fencepost.cli.serve_options import Option
 from fencepost.cli.usage_errors import InvalidUsage
 from fencepost.protocol.lookup import api_names, error_names
 from fencepost.verbs.answers.cluster import ClusterState, FaultState, TierFaultState
+from fencepost.verbs.answers.groups import GroupsState
 from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS, Verb
 from fencepost.verbs.control_token import InvalidToken, checked, from_environment
@@ -181,6 +182,13 @@ def partitions(ctx: typer.Context) -> Iterator[str]:
                 yield from map(str, range(each.partitions))
 
 
+def groups(ctx: typer.Context) -> Iterator[str]:
+    """Names of the cluster's groups."""
+    with _connection(ctx) as connection:
+        for each in connection.call(VERBS["groups"], GroupsState, {}, {}).groups:
+            yield each.group
+
+
 def scenarios() -> list[str]:
     """Names of the shipped scenarios."""
     # The file system is read, because to import the loader takes long.
@@ -200,6 +208,7 @@ _SOURCES: Final[dict[str, Source]] = {
     "broker": brokers,
     "leader": brokers,
     "from": brokers,
+    "group": groups,
     "id": faults,
     "configs": _configs,
     "api": lambda _ctx: api_names(),

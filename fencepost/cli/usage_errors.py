@@ -19,6 +19,7 @@ from fencepost.protocol.lookup import (
     suggestion,
 )
 from fencepost.verbs.answers.cluster import FaultState
+from fencepost.verbs.answers.groups import GroupsState
 from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import ControlConnection, Refused, VerbError
@@ -142,8 +143,11 @@ def suggest_existing(
     """
     try:
         match error.code:
-            case "UNKNOWN_TOPIC_OR_PARTITION":
+            case "UNKNOWN_TOPIC_OR_PARTITION" if "topic" in (path or given):
                 return _suggest_topic(error, line, path or given)
+            case "GROUP_ID_NOT_FOUND":
+                groups = line.call(VERBS["groups"], GroupsState, {}, {}).groups
+                return suggestion(str(path.get("group")), [each.group for each in groups])
             case "RESOURCE_NOT_FOUND" if "id" in path:
                 faults = line.call_list(VERBS["faults"], FaultState, {}, {})
                 return suggestion("", [str(each.id) for each in faults])

@@ -14,7 +14,7 @@ from fastapi import Query, Request
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Event
-from fencepost.broker.core.waits import WatchList
+from fencepost.broker.core.waits import Wait, WatchList
 from fencepost.broker.node import record_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.node.operator_actions import find_leader
@@ -22,7 +22,7 @@ from fencepost.broker.node.record_actions import NewRecord, ReadableRange, Store
 from fencepost.broker.produce.append import ALL
 from fencepost.control.record_expectation import FoundRecord, RecordSearch
 from fencepost.control.record_reading import ReadRecords, read_forward, read_last
-from fencepost.control.routing import Served, Unmet, serves, wait_within
+from fencepost.control.routing import Served, Unmet, outcome_within, serves, wait_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import NO_PRODUCER_ID, increment_sequence
 from fencepost.verbs.answers.records import (
@@ -57,7 +57,8 @@ async def produce_records(
         partition=body.partition,
         acks=ALL if body.acks == "all" else record_actions.LEADER,
     )
-    await _committed(appended, body.timeout_ms, request)
+    settled: bool | Wait[bool] = appended.wait()
+    await outcome_within(body.timeout_ms, request, settled)
     return ProducedRecords(
         records=tuple(
             ProducedRecord(partition=index, offset=offset) for index, offset in appended.offsets()
@@ -72,16 +73,6 @@ def _new_record(given: NewRecordBody, encoding: Encoding) -> NewRecord:
         headers=encoded_headers(given.headers, encoding),
         timestamp_ms=given.timestamp,
     )
-
-
-async def _committed(appended: record_actions.Append, timeout_ms: int, request: Request) -> None:
-    """Wait until the records are committed, or cannot be any more, within a real time."""
-    wait = appended.wait()
-    done = asyncio.Event()
-    wait.then(lambda _: done.set())
-    if not done.is_set():
-        await wait_within(timeout_ms, request, done.wait())
-    wait.cancel()
 
 
 # -- read ---------------------------------------------------------------------------------------

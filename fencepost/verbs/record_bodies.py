@@ -33,7 +33,7 @@ Index = Annotated[int, Field(ge=0, le=2**31 - 1)]
 TimeoutMs = Annotated[int, Field(ge=0, le=MAX_DELAY_MS)]
 
 
-def _of_one_form(forms: Mapping[type, str], other: str) -> WrapValidator:
+def one_form(forms: Mapping[type, str], other: str) -> WrapValidator:
     """For a union: say what is wrong with the form that was chosen, and not with each.
 
     :param forms: The beginning of pydantic's name of a form, by the type of what is given.
@@ -66,7 +66,7 @@ def _without_form(error: ErrorDetails) -> InitErrorDetails:
 HeaderPair = Annotated[tuple[str, str | None], Strict(False)]
 Headers = Annotated[
     dict[str, str | None] | Listed[HeaderPair],
-    _of_one_form({dict: "dict", list: "tuple", tuple: "tuple"}, "dict"),
+    one_form({dict: "dict", list: "tuple", tuple: "tuple"}, "dict"),
 ]
 """By name; or, where names repeat, an array of ``[name, value]``. A value may be null."""
 
@@ -93,7 +93,7 @@ class NewRecordBody(Body):
     )
 
 
-GivenRecord = Annotated[str | NewRecordBody, _of_one_form({dict: "NewRecordBody"}, "str")]
+GivenRecord = Annotated[str | NewRecordBody, one_form({dict: "NewRecordBody"}, "str")]
 """A record; a text is one with this value."""
 Records = Annotated[
     Listed[GivenRecord], Field(max_length=MAX_LISTED, json_schema_extra={"minItems": 1})

@@ -39,7 +39,7 @@ _ONE_OF: Final = {
 def _value(parameter: Parameter) -> str:
     if parameter.is_argument and parameter.choices:
         return parameter.choices[0]
-    return "Produce" if parameter.name == "api" else "7"
+    return {"api": "Produce", "offsets": "t:0:7"}.get(parameter.name, "7")
 
 
 @each_verb

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PATIENCE_MS: Final = 20
 """How long a wait may take, so that there is time for others."""
 
-WAITING: Final = ("/records", "/records/expect")
+WAITING: Final = ("/records", "/records/expect", "/groups/{group}/wait")
 """What may wait and has its time in its body."""
 
 

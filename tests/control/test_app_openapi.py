@@ -20,9 +20,15 @@ PARTITION: Final = "/v1/topics/{topic}/partitions/{partition}"
 REPLICA: Final = f"{PARTITION}/replicas/{{broker}}"
 BROKER: Final = "/v1/brokers/{broker}"
 FAULT: Final = "/v1/faults/{id}"
-PLACE: Final = {"topic": "t", "partition": 0, "broker": 3, "id": 1}
+GROUP: Final = "/v1/groups/{group}"
+PLACE: Final = {"topic": "t", "partition": 0, "broker": 3, "group": "g", "member": "m", "id": 1}
 EVENTS: Final = ("GET", "/v1/events")
 """Answers a stream; `test_the_data_of_an_event_is_as_described` reads it."""
+NEED_MEMBERS: Final = (
+    ("POST", f"{GROUP}/rebalance"),
+    ("POST", f"{GROUP}/members/{{member}}/remove"),
+)
+"""Answer a group as others do; test_routes_groups.py has one with members."""
 CALLS: Final[dict[tuple[str, str], Json]] = {
     ("GET", "/healthz"): None,
     ("GET", "/v1/cluster"): None,
@@ -45,6 +51,12 @@ CALLS: Final[dict[tuple[str, str], Json]] = {
     ("POST", f"{REPLICA}/step"): None,
     ("POST", f"{REPLICA}/release"): None,
     ("POST", f"{REPLICA}/wipe"): None,
+    ("POST", f"{GROUP}/offsets"): {"offsets": [{"topic": "t", "partition": 0, "offset": 3}]},
+    ("GET", "/v1/groups"): None,
+    ("GET", GROUP): None,
+    ("POST", f"{GROUP}/wait"): {"state": "Empty"},
+    ("POST", f"{GROUP}/coordinator"): {"broker": 2},
+    ("POST", f"{GROUP}/offsets/delete"): {"topics": ["t"]},
     ("POST", f"{BROKER}/isolate"): {"from": "controller"},
     ("POST", f"{BROKER}/rejoin"): None,
     ("POST", f"{BROKER}/stop"): None,
@@ -159,7 +171,7 @@ async def test_every_operation_answers_as_described(
     server: Server, control: httpx.AsyncClient, document: Json
 ) -> None:
     described = operations(document)
-    assert described.keys() == {*CALLS, EVENTS}
+    assert described.keys() == {*CALLS, *NEED_MEMBERS, EVENTS}
     schemas = Schemas(document)
     for name, config in (
         ("t", "remote.storage.enable=true"),
@@ -224,6 +236,9 @@ async def test_examples_of_bodies_are_accepted(control: httpx.AsyncClient, docum
         "NewTopicBody": ["/v1/topics"],
         "ProduceBody": ["/v1/topics/orders/records"],
         "ExpectBody": ["/v1/topics/orders/records/expect"],
+        "OffsetsBody": ["/v1/groups/shipping/offsets"],
+        "CoordinatorBody": ["/v1/groups/shipping/coordinator"],
+        "TopicsBody": ["/v1/groups/shipping/offsets/delete"],
         "ElectBody": [f"{orders}/elect"],
         "HoldBody": [f"{orders}/replicas/2/hold"],
         "StepBody": [f"{orders}/replicas/2/step"],
@@ -233,7 +248,8 @@ async def test_examples_of_bodies_are_accepted(control: httpx.AsyncClient, docum
         "FaultBody": ["/v1/faults"],
         "TierFaultBody": ["/v1/tier/faults"],
     }
-    elsewhere = {"TierBody", "NewRecordBody"}  # of a topic with a tier; a part of ProduceBody
+    # Of a topic with a tier; a part of others; of a group with members.
+    elsewhere = {"TierBody", "NewRecordBody", "OffsetBody", "GroupWaitBody"}
     schemas = document["components"]["schemas"]
     assert {name for name in schemas if name.endswith("Body")} == accepted.keys() | elsewhere
     for name, paths in accepted.items():

@@ -18,7 +18,14 @@ from tools.generate_verbs import TARGET, render
 
 Given: TypeAlias = dict[str, Any]
 
-PLACE: Final[Given] = {"topic": "t", "partition": 2, "broker": 3, "id": 4}
+PLACE: Final[Given] = {
+    "topic": "t",
+    "partition": 2,
+    "broker": 3,
+    "group": "g",
+    "member": "m",
+    "id": 4,
+}
 GIVEN: Final[dict[str, Given]] = {
     "create_topic": {
         "name": "t",
@@ -36,6 +43,10 @@ GIVEN: Final[dict[str, Given]] = {
     "elect": {"leader": 2, "unclean": True},
     "hold": {"at": 7, "leave_isr": True},
     "step": {"fetches": 3},
+    "wait_for_group": {"state": "Empty", "members": 1, "timeout_ms": 30},
+    "move_coordinator": {"broker": 2},
+    "set_offsets": {"offsets": [{"topic": "t", "partition": 0, "offset": 3}, "t:1:4"]},
+    "delete_offsets": {"topics": ["t"]},
     "kill_broker": {"fence": "never"},
     "isolate_broker": {"origin": [1], "fence": "timeout"},
     "add_fault": {
