@@ -207,7 +207,7 @@ def _fields(model: type[Body] | None) -> str:
     if model is None:
         return ""
     fields = (
-        field.alias or name if field.is_required() else f"[{name}]"
+        field.alias or name if field.is_required() else f"[{field.alias or name}]"
         for name, field in model.model_fields.items()
     )
     return f"`{', '.join(fields)}`"

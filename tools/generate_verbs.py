@@ -8,6 +8,8 @@ import sys
 import types
 from collections.abc import Iterator
 from enum import Enum
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
@@ -35,6 +37,7 @@ def _render() -> str:
         '"""',
         "",
         "from collections.abc import AsyncIterator, Iterator, Mapping, Sequence",
+        "from types import EllipsisType",
         "from typing import Literal",
         "",
         *_imports(),
@@ -53,7 +56,7 @@ def _imports() -> Iterator[str]:
     for verb in CATALOGUE:
         used.setdefault(verb.response_model.__module__, set()).add(verb.response_model.__name__)
     for module, names in sorted(used.items()):
-        yield f"from {module} import {', '.join(sorted(names))}"
+        yield f"from {module} import {', '.join(sorted(names, key=str.casefold))}"
 
 
 def _class(name: str, remote: str, does: str, *, is_async: bool) -> Iterator[str]:
@@ -106,19 +109,22 @@ def _signature(
         "self",
         *(f"{name}: {PATH_TYPES[name].__name__}" for name in verb.path_parameters),
     ]
-    parameters += [_parameter(name, fields[name]) for name in positional]
+    nulls = frozenset() if verb.request_model is None else verb.request_model.null_counts
+    parameters += [_parameter(name, fields[name], nulls) for name in positional]
     if named:
-        parameters += ["*", *(_parameter(name, fields[name]) for name in named)]
+        parameters += ["*", *(_parameter(name, fields[name], nulls) for name in named)]
     prefix = "async def" if is_async and verb.shape is not Shape.STREAM else "def"
     yield f"    {prefix} {verb.name}("
     yield from (f"        {each}," for each in parameters)
     yield f"    ) -> {answer}:"
 
 
-def _parameter(name: str, field: FieldInfo) -> str:
+def _parameter(name: str, field: FieldInfo, nulls: frozenset[str]) -> str:
     text = f"{name}: {_type(field.annotation)}"
     if field.is_required():
         return text
+    if name in nulls:
+        return f"{name}: {_type(types.EllipsisType | field.annotation)} = ..."
     default = field.get_default(call_default_factory=True)
     if isinstance(default, Enum):
         default = default.value
@@ -137,13 +143,16 @@ def _type(kind: Any) -> str:
     if origin is Literal:
         return f"Literal[{', '.join(map(repr, arguments))}]"
     if origin is tuple:
-        return f"Sequence[{_type(arguments[0])}]"
+        element = reduce(or_, (each for each in arguments if each is not ...))
+        return f"Sequence[{_type(element)}]"
     if origin is dict:
         return f"Mapping[{', '.join(_type(each) for each in arguments)}]"
     return _plain(kind)
 
 
 def _plain(kind: type) -> str:
+    if kind is types.EllipsisType:
+        return "EllipsisType"
     if kind is type(None):
         return "None"
     if issubclass(kind, Enum):

@@ -42,6 +42,8 @@ GROUPS: Final = MappingProxyType(
         "broker": "Stop, start, kill and isolate brokers.",
         "clock": "Advance a manual clock.",
         "fault": "Let requests meet errors, delays, ends of connections and the like.",
+        "group": "Look at a group, wait for it, change its members, offsets and coordinator.",
+        "records": "Produce, read and expect records.",
         "tier": "Use a partition's remote tier now, lose it, and let it fail or be late.",
         "topic": "Create and delete topics.",
         "trace": "See what clients asked and what they were answered.",
@@ -49,6 +51,7 @@ GROUPS: Final = MappingProxyType(
 )
 """What the groups of commands are for; `LIST` of ``trace`` may be left out."""
 LIST: Final = "list"
+SHOW: Final = "show"
 _PROGRAM: Final = "fencepost"
 _HELP: Final = frozenset({"-h", "--help"})
 _COMPLETING: Final = "_FENCEPOST_COMPLETE"
@@ -61,7 +64,7 @@ def run(arguments: Sequence[str]) -> int:
             # A client names itself as it likes; what the terminal cannot show is escaped.
             stream.reconfigure(errors="backslashreplace")
     try:
-        return _run(_with_list_subcommand(arguments))
+        return _run(_with_words_first(_with_list_subcommand(arguments)))
     except VerbError as error:
         complain(f"{_PROGRAM}: {error}")
         return FAILED
@@ -92,6 +95,20 @@ def _with_list_subcommand(arguments: Sequence[str]) -> Sequence[str]:
         return arguments
     rest = arguments[1:]
     return arguments if rest and not rest[0].startswith("-") else ["trace", LIST, *rest]
+
+
+def _with_words_first(arguments: Sequence[str]) -> Sequence[str]:
+    """``fencepost group NAME wait`` is ``fencepost group wait NAME``; the word may be left out."""
+    first, rest = list(arguments[:1]), list(arguments[1:])
+    words = [name.split()[1] for name, verb in BY_WORDS.items() if verb.name_first]
+    if first != ["group"] or not rest or rest[0].startswith("-"):
+        return arguments
+    name, *more = rest
+    has_second = bool(more) and not more[0].startswith("-")
+    if name in words and (has_second or not more or not _HELP.isdisjoint(more)):
+        return arguments
+    word = more.pop(0) if has_second else SHOW
+    return ["group", word, name, *more]
 
 
 def make_app(arguments: Sequence[str] = ()) -> typer.Typer:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 from fencepost.protocol.shown_text import (
@@ -72,6 +73,18 @@ def plain(cell: Cell) -> str:
 def join_numbers(values: Iterable[object]) -> str:
     """Such as ``1, 2``."""
     return ", ".join(map(str, values)) or "none"
+
+
+def moment(time_ms: int) -> str:
+    """Such as ``2026-01-31T12:00:00.000Z``; a time that no calendar has as its number.
+
+    :param time_ms: Since 1970-01-01 UTC.
+    """
+    try:
+        when = datetime.fromtimestamp(time_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):  # a producer may send any timestamp
+        return str(time_ms)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def is_rich_terminal() -> bool:

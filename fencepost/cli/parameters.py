@@ -4,6 +4,7 @@ Values are read as text and converted to JSON's types. The models validate them,
 the same messages as over HTTP.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Annotated, Final, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import PATH_TYPES, Verb
 
 ALWAYS: Final = "always"
@@ -33,6 +35,8 @@ _METAVARS: Final = {
     "transactional_id": "ID",
     "versions": "LOW-HIGH",
 }
+_TEXT_FORMS: Final = {"offsets": "TOPIC:P:OFFSET"}
+"""How an object is written as text, by the name of the option."""
 _MILLISECONDS: Final = frozenset({"ms", "delay", "delay_ms", "throttle", "timeout_ms"})
 
 
@@ -47,15 +51,28 @@ class Kind(StrEnum):
     """Without a value: it is there or not."""
     LIST = auto()
     """Given repeatedly, or with commas; or one of `Parameter.choices` in its place."""
+    TEXTS = auto()
+    """As a list, of texts alone."""
     LISTS = auto()
     """Given repeatedly, each time a list with commas."""
     PAIRS = auto()
     """Given repeatedly, as KEY=VALUE."""
+    OBJECTS = auto()
+    """Given repeatedly, as text or as a JSON object."""
+    JSON = auto()
+    """Text, or JSON where the encoding is ``json``."""
+    NULL = auto()
+    """Without a value: where it is there, its field is null."""
 
     @property
     def is_repeated(self) -> bool:
         """Whether it may be given more than once."""
-        return self in (Kind.LIST, Kind.LISTS, Kind.PAIRS)
+        return self in (Kind.LIST, Kind.TEXTS, Kind.LISTS, Kind.PAIRS, Kind.OBJECTS)
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it has no value on the command line."""
+        return self in (Kind.FLAG, Kind.NULL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +90,8 @@ class Parameter:
     """Whether it may be null, which is not what holds where it is left out."""
     is_any_text: bool = False
     """Whether it is none of the names that others of its name are."""
+    may_repeat_names: bool = False
+    """Whether two pairs may have the same name."""
     is_required: bool = False
     default: str | None = None
     """What holds where nothing is given, as text; None where there is nothing to say."""
@@ -86,12 +105,15 @@ class Parameter:
     @property
     def key(self) -> str:
         """As a Python identifier, none of them a keyword."""
-        return f"{'_'.join(self.field_path)}_"
+        prefix = "no_" if self.kind is Kind.NULL else ""
+        return f"{prefix}{'_'.join(self.field_path)}_"
 
     @property
     def flags(self) -> tuple[str, ...]:
         """Such as ``--leave-isr``. What is given one by one may be named in the singular."""
         flag = f"--{self.name.replace('_', '-')}"
+        if self.kind is Kind.NULL:
+            return (f"--no-{self.name.replace('_', '-')}",)
         if self.kind.is_repeated and flag.endswith("s"):
             return (flag.removesuffix("s"), flag)
         return (flag,)
@@ -115,6 +137,10 @@ class Parameter:
             return "B,B,..."
         if self.kind is Kind.LIST:
             return "|".join((*self.choices, "B"))
+        if self.kind is Kind.OBJECTS:
+            return f"{_TEXT_FORMS.get(self.name, 'TEXT')}|JSON"
+        if self.kind is Kind.TEXTS:
+            return self.name.removesuffix("s").upper()
         if self.choices:
             return "|".join(self.choices)
         if self.name in _METAVARS and not self.is_any_text:
@@ -123,7 +149,9 @@ class Parameter:
             return "MS"
         if self.is_argument:
             return self.name.upper()
-        return "N" if self.kind is Kind.NUMBER else "TEXT" if self.kind is Kind.TEXT else "X"
+        if self.kind in (Kind.TEXT, Kind.JSON):
+            return "TEXT"
+        return "N" if self.kind is Kind.NUMBER else "X"
 
     def read(self, given: str | Sequence[str]) -> object:
         """What JSON would have for it; a text that will not do as it is, for the model to refuse.
@@ -138,12 +166,31 @@ class Parameter:
 
     def _read_all(self, given: Sequence[str]) -> object:
         if self.kind is Kind.PAIRS:
-            return {key: value for key, _, value in (text.partition("=") for text in given)}
+            return _pairs(given)
+        if self.kind is Kind.OBJECTS:
+            return [_object(text) for text in given]
         if self.kind is Kind.LISTS:
             return [_list(text) for text in given]
+        if self.kind is Kind.TEXTS:
+            return [part.strip() for text in given for part in text.split(",")]
         if len(given) == 1 and given[0] in self.choices:
             return given[0]
         return [element for text in given for element in _list(text)]
+
+
+def _pairs(given: Sequence[str]) -> object:
+    """By name; where names repeat, a list."""
+    pairs = [(key, value) for key, _, value in (text.partition("=") for text in given)]
+    by_name = dict(pairs)
+    return by_name if len(by_name) == len(pairs) else [list(each) for each in pairs]
+
+
+def _object(text: str) -> object:
+    """What begins as a JSON object is one, and all else is text.
+
+    :raises ValueError: When it is no JSON.
+    """
+    return json.loads(text) if text.lstrip().startswith("{") else text
 
 
 def _list(text: str) -> list[int | str]:
@@ -164,14 +211,18 @@ def _fraction(text: str) -> float | str:
 def usage(verb: Verb) -> str:
     """A command as one types it; what may be left out in brackets."""
     words = " ".join(filter(None, (verb.command, "|".join(verb.subcommands))))
-    return " ".join(["fencepost", words, *map(_usage, parameters(verb))])
+    known = [_usage(each) for each in parameters(verb)]
+    if verb.name_first:
+        first, last = words.rsplit(maxsplit=1)
+        words = f"{first} {known.pop(0)} {last}"
+    return " ".join(["fencepost", words, *known])
 
 
 def _usage(parameter: Parameter) -> str:
     if parameter.is_argument:
         return parameter.metavar
     flag = parameter.flags[0]
-    text = flag if parameter.kind is Kind.FLAG else f"{flag} {parameter.metavar}"
+    text = flag if parameter.kind.is_flag else f"{flag} {parameter.metavar}"
     return text if parameter.is_required else f"[{text}]"
 
 
@@ -209,10 +260,12 @@ def _fields(
     for name, field in model.model_fields.items():
         place = (*outer, field.alias or name)
         inner = _model(field.annotation)
-        if inner is None:
-            yield _parameter(place, field, is_argument=not outer and name in positional)
-        else:
+        if inner is not None:
             yield from _fields(inner, place, ())
+            continue
+        yield _parameter(place, field, is_argument=not outer and name in positional)
+        if issubclass(model, Body) and name in model.null_counts:
+            yield Parameter(field_path=place, kind=Kind.NULL, description=f"Without a {name}.")
 
 
 def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -> Parameter:
@@ -225,6 +278,7 @@ def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -
         is_argument=is_argument,
         kind=kind,
         choices=tuple(_choices(types)),
+        may_repeat_names=kind is Kind.PAIRS and any(get_origin(each) is tuple for each in types),
         is_any_text=Literal[True] in types and str in types,
         may_be_always=NoneType in types and default is not None,
         is_required=is_required,
@@ -253,16 +307,25 @@ def _types(annotation: object) -> Iterator[object]:
 
 def _kind(types: Sequence[object]) -> Kind:
     origins = {get_origin(each): each for each in types}
-    if tuple in origins:
-        element = next(_types(get_args(origins[tuple])[0]))
-        return Kind.LISTS if get_origin(element) is tuple else Kind.LIST
     if dict in origins:
         return Kind.PAIRS
+    if tuple in origins:
+        return _kind_of_list(list(_types(get_args(origins[tuple])[0])))
     if bool in types or (Literal[True] in types and str not in types):
         return Kind.FLAG
     if int in types:
         return Kind.TEXT_OR_NUMBER if str in types else Kind.NUMBER
+    if object in types:
+        return Kind.JSON
     return Kind.FRACTION if float in types else Kind.TEXT
+
+
+def _kind_of_list(elements: Sequence[object]) -> Kind:
+    if any(map(_model, elements)):
+        return Kind.OBJECTS
+    if elements == [str]:
+        return Kind.TEXTS
+    return Kind.LISTS if get_origin(elements[0]) is tuple else Kind.LIST
 
 
 def _choices(types: Sequence[object]) -> Iterator[str]:

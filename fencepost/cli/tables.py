@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from fencepost.cli.group_tables import group_answer
 from fencepost.cli.output import (
     BAD,
     GOOD,
@@ -18,6 +19,7 @@ from fencepost.cli.output import (
     Text,
     join_numbers,
     line,
+    moment,
 )
 from fencepost.cli.partition_tables import (
     partition_answer,
@@ -25,6 +27,7 @@ from fencepost.cli.partition_tables import (
     replica_parts,
     state_style,
 )
+from fencepost.cli.record_tables import record_answer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers import Answer, Done, Health
 from fencepost.verbs.answers.cluster import (
@@ -36,6 +39,8 @@ from fencepost.verbs.answers.cluster import (
     FaultState,
     TierFaultState,
 )
+from fencepost.verbs.answers.groups import GroupsState, GroupState
+from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
 from fencepost.verbs.answers.topics import (
     CompactionState,
     PartitionState,
@@ -168,6 +173,10 @@ def one(answer: Answer) -> Sequence[Block]:
             return partition_answer(answer)
         case ClusterState():
             return _cluster(answer)
+        case ProducedRecords() | RecordsState() | ExpectedRecords():
+            return record_answer(answer)
+        case GroupsState() | GroupState():
+            return group_answer(answer)
         case BrokerState() | TopicState() | FaultState() | TierFaultState():
             return [many(type(answer), [answer])]
         case ClockState():
@@ -268,15 +277,6 @@ def broker_parts(state: BrokerState) -> Iterator[Cell]:
 def _clock(clock: ClockState) -> Line:
     """What time it is."""
     return line(f"{moment(clock.now_ms)}, {clock.now_ms} ms, {clock.mode} clock")
-
-
-def moment(time_ms: int) -> str:
-    """Such as ``2026-01-31T12:00:00.000Z``.
-
-    :param time_ms: Since 1970-01-01 UTC.
-    """
-    when = datetime.fromtimestamp(time_ms / 1000, UTC)
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # -- faults -------------------------------------------------------------------------------------

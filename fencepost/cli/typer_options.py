@@ -12,11 +12,12 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from fencepost.cli.parameters import ALWAYS, Parameter
+from fencepost.cli.parameters import ALWAYS, Kind, Parameter
 from fencepost.cli.serve_options import Option
 from fencepost.cli.usage_errors import InvalidUsage
 from fencepost.protocol.lookup import api_names, error_names
 from fencepost.verbs.answers.cluster import ClusterState, FaultState, TierFaultState
+from fencepost.verbs.answers.groups import GroupsState
 from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS, Verb
 from fencepost.verbs.control_token import InvalidToken, checked, from_environment
@@ -116,6 +117,8 @@ Source: TypeAlias = Callable[[typer.Context], Iterable[str]]
 def completer(parameter: Parameter, verb: Verb) -> Completer | None:
     """The completer of a parameter's value, if it has one."""
     values = None if parameter.is_any_text else _SOURCES.get(parameter.name)
+    if parameter.kind is Kind.NUMBER and parameter.name == "from":  # an offset
+        values = None
     if parameter.name == "id" and verb.response_model is TierFaultState:
         values = tier_faults
     words = [*parameter.choices, *([ALWAYS] if parameter.may_be_always else [])]
@@ -179,6 +182,13 @@ def partitions(ctx: typer.Context) -> Iterator[str]:
                 yield from map(str, range(each.partitions))
 
 
+def groups(ctx: typer.Context) -> Iterator[str]:
+    """Names of the cluster's groups."""
+    with _connection(ctx) as connection:
+        for each in connection.call(VERBS["groups"], GroupsState, {}, {}).groups:
+            yield each.group
+
+
 def scenarios() -> list[str]:
     """Names of the shipped scenarios."""
     # The file system is read, because to import the loader takes long.
@@ -198,6 +208,7 @@ _SOURCES: Final[dict[str, Source]] = {
     "broker": brokers,
     "leader": brokers,
     "from": brokers,
+    "group": groups,
     "id": faults,
     "configs": _configs,
     "api": lambda _ctx: api_names(),

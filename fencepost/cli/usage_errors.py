@@ -19,6 +19,7 @@ from fencepost.protocol.lookup import (
     suggestion,
 )
 from fencepost.verbs.answers.cluster import FaultState
+from fencepost.verbs.answers.groups import GroupsState
 from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import ControlConnection, Refused, VerbError
@@ -33,7 +34,9 @@ class InvalidUsage(Exception):
     """A command was given something that will not do. The text is one line."""
 
 
-def parse_pairs(flag: str, metavar: str, given: Sequence[str] | None) -> dict[str, str]:
+def parse_pairs(
+    flag: str, metavar: str, given: Sequence[str] | None, *, may_repeat_names: bool = False
+) -> dict[str, str]:
     """The values of an option that may be repeated, such as ``sep=;``, by their names.
 
     :raises InvalidUsage: When a text has no name, no sign of equality, or the name of another.
@@ -43,7 +46,7 @@ def parse_pairs(flag: str, metavar: str, given: Sequence[str] | None) -> dict[st
         name, equals, value = text.partition("=")
         if not (name and equals):
             raise InvalidUsage(f"{flag}: {text!r} is not {metavar}")
-        if name in found:
+        if name in found and not may_repeat_names:
             raise InvalidUsage(f"{flag}: {text!r} gives {name} a second time")
         found[name] = value
     return found
@@ -140,8 +143,11 @@ def suggest_existing(
     """
     try:
         match error.code:
-            case "UNKNOWN_TOPIC_OR_PARTITION":
+            case "UNKNOWN_TOPIC_OR_PARTITION" if "topic" in (path or given):
                 return _suggest_topic(error, line, path or given)
+            case "GROUP_ID_NOT_FOUND":
+                groups = line.call(VERBS["groups"], GroupsState, {}, {}).groups
+                return suggestion(str(path.get("group")), [each.group for each in groups])
             case "RESOURCE_NOT_FOUND" if "id" in path:
                 faults = line.call_list(VERBS["faults"], FaultState, {}, {})
                 return suggestion("", [str(each.id) for each in faults])

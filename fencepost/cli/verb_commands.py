@@ -5,6 +5,7 @@ Arguments and options are read and checked by the request model of the verb.
 
 import contextlib
 import inspect
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -66,17 +67,26 @@ def bind_arguments(
             path[parameter.name] = value
         else:
             _set_field(fields, parameter, value)
+    _parse_json(known, fields)
     return BoundArguments(path=path, fields=fields, body=_checked(verb, known, fields))
 
 
 def _value(parameter: Parameter, given: object) -> object:
-    if parameter.kind is Kind.FLAG or not isinstance(given, (str, list)):
+    if parameter.kind.is_flag or not isinstance(given, (str, list)):
         return given or None
     if parameter.kind is Kind.PAIRS:
-        parse_pairs(parameter.display_name, parameter.metavar, given)
+        parse_pairs(
+            parameter.display_name,
+            parameter.metavar,
+            given,
+            may_repeat_names=parameter.may_repeat_names,
+        )
     if given == []:
         return None
-    value = parameter.read(given)
+    try:
+        value = parameter.read(given)
+    except ValueError as error:
+        raise InvalidUsage(f"{parameter.display_name}: no JSON: {error}") from None
     if parameter.is_in_path and parameter.kind is Kind.NUMBER and not isinstance(value, int):
         raise InvalidUsage(f"{parameter.display_name}: {given!r} is not a number")
     return value
@@ -89,8 +99,25 @@ def _set_field(fields: Fields, parameter: Parameter, value: object) -> None:
         made = inner.setdefault(name, {})
         assert isinstance(made, dict)
         inner = made
-    if value is not None:
+    if parameter.kind is Kind.NULL and value is not None:
+        if parameter.name in inner:
+            raise InvalidUsage(f"give --{parameter.name} or {parameter.display_name}, not both")
+        inner[parameter.name] = None
+    elif value is not None:
         inner[parameter.name] = None if parameter.may_be_always and value == ALWAYS else value
+
+
+def _parse_json(known: Sequence[Parameter], fields: Fields) -> None:
+    """Read the texts of which the encoding says that they are JSON."""
+    if fields.get("encoding") != "json":
+        return
+    for parameter in known:
+        text = fields.get(parameter.name)
+        if parameter.kind is Kind.JSON and isinstance(text, str):
+            try:
+                fields[parameter.name] = json.loads(text)
+            except ValueError as error:
+                raise InvalidUsage(f"{parameter.display_name}: no JSON: {error}") from None
 
 
 def _checked(verb: Verb, known: Sequence[Parameter], fields: Mapping[str, object]) -> Body | None:
@@ -233,12 +260,12 @@ def _declared(parameter: Parameter, verb: Verb) -> inspect.Parameter:
     else:
         info = typer.Option(
             *parameter.flags,
-            metavar=None if parameter.kind is Kind.FLAG else parameter.metavar,
+            metavar=None if parameter.kind.is_flag else parameter.metavar,
             help=_help(parameter),
             autocompletion=completer(parameter, verb),
             show_default=parameter.default is not None,
         )
-    if parameter.kind is Kind.FLAG:
+    if parameter.kind.is_flag:
         return _keyword(parameter.key, Annotated[bool, info], False)
     kind: object = list[str] if parameter.kind.is_repeated else str
     if parameter.is_required:

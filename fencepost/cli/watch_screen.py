@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text as Rich
 
 from fencepost.cli import tables
-from fencepost.cli.output import BAD, ODD, QUIET, STRONG, Cell, Text, interrupt_deferred
+from fencepost.cli.output import BAD, ODD, QUIET, STRONG, Cell, Text, interrupt_deferred, moment
 from fencepost.cli.partition_tables import replica_parts
 from fencepost.cli.rich_output import rich, rich_line
 from fencepost.verbs.answers.topics import PartitionState
@@ -83,7 +83,7 @@ class Screen:
 
     def _head(self) -> Rich:
         clock = self._watched.cluster.clock
-        now = f"{tables.moment(clock.now_ms)}, {clock.mode} clock"
+        now = f"{moment(clock.now_ms)}, {clock.mode} clock"
         return rich_line(Text(self._url, STRONG), "  ", now, Text("  Ctrl-C ends", QUIET))
 
     def _brokers(self) -> Rich:

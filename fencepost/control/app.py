@@ -34,20 +34,26 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Kind
 from fencepost.broker.server import logs
 from fencepost.broker.server.server import Server
-from fencepost.control import routes_cluster, routes_journal, routes_tier
+from fencepost.control import (
+    routes_cluster,
+    routes_groups,
+    routes_journal,
+    routes_records,
+    routes_tier,
+)
 from fencepost.control.access import Access
 from fencepost.control.guard import Guard
 from fencepost.control.lazy_app import LOOPBACK
 from fencepost.control.limits import MAX_HEAD_BYTES, BodyLimit, LimitedProtocol
 from fencepost.control.routes_journal import EventStream
-from fencepost.control.routing import Served, router
+from fencepost.control.routing import Served, Unmet, router
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import UnknownName
 from fencepost.verbs.bodies import FaultAction
 from fencepost.verbs.models import all_models, problem
 
 API_VERSION: Final = "1"
-ROUTES: Final = (routes_cluster, routes_journal, routes_tier)
+ROUTES: Final = (routes_cluster, routes_groups, routes_journal, routes_records, routes_tier)
 """Modules that fill the router."""
 _DESCRIPTION: Final = (
     "What a test can see of a cluster and do to it. A request that changes something is answered "
@@ -59,6 +65,8 @@ _PAGE_LISTS: Final = {
     '["the actions that take no value"]': FaultAction.words(),
 }
 """Lists of the server that the page's script needs, by the placeholder in the file."""
+_MODELS: Final = "fencepost.verbs."
+"""Where the models of routes are defined."""
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -132,7 +140,9 @@ def _description() -> dict[str, Any]:
         for operation in operations.values():
             content = operation["responses"]["4XX"]["content"]
             content["application/json"] = content.pop(next(iter(content)))
-    made = {model.__name__: model for model in all_models()}
+    # Where scenarios are played in this process, they have models of the same names.
+    ours = (model for model in all_models() if model.__module__.startswith(_MODELS))
+    made = {model.__name__: model for model in ours}
     for name, schema in document["components"]["schemas"].items():
         if "examples" in schema:
             schema["examples"] = made[name].model_json_schema()["examples"]
@@ -230,9 +240,17 @@ _STATUS: Final = {
     ErrorCode.BROKER_ID_NOT_REGISTERED: 404,
     ErrorCode.REPLICA_NOT_AVAILABLE: 404,
     ErrorCode.RESOURCE_NOT_FOUND: 404,
+    ErrorCode.GROUP_ID_NOT_FOUND: 404,
+    ErrorCode.UNKNOWN_MEMBER_ID: 404,
     ErrorCode.TOPIC_ALREADY_EXISTS: 409,
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: 409,
     ErrorCode.BROKER_NOT_AVAILABLE: 409,
+    ErrorCode.LEADER_NOT_AVAILABLE: 409,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: 409,
+    ErrorCode.NOT_COORDINATOR: 409,
+    ErrorCode.NOT_ENOUGH_REPLICAS: 409,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: 409,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: 409,
     ErrorCode.REQUEST_TIMED_OUT: 409,
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: 429,
 }
@@ -259,6 +277,8 @@ def _install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
 
 async def _refused(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ControllerError)
+    if isinstance(error, Unmet):
+        return JSONResponse(error.answer.model_dump(mode="json"), 409)
     return _answer(_STATUS.get(error.code, 400), error.code.name, error.message)
 
 

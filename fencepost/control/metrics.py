@@ -33,6 +33,7 @@ from fencepost.broker.server.resources import LIMITS
 from fencepost.broker.server.server import Server
 from fencepost.broker.tiering.remote_log_manager import RemoteView
 from fencepost.broker.tiering.remote_storage_metrics import RemoteStorageMetrics
+from fencepost.control.group_metrics import group_families
 from fencepost.protocol.errors import error_name
 
 MAX_PARTITIONS: Final = 250
@@ -77,6 +78,7 @@ def _families(server: Server, topics: Collection[str]) -> Iterator[Metric]:
     yield from _replicas(server.cluster, told)
     leaders = [(each.labels, each.leader) for each in told if each.leader is not None]
     yield from tier_families(server.cluster, leaders)
+    yield from group_families(server.cluster, topics)
     yield _refusals(server)
     yield _gauge("log_memory_bytes", "What logs in memory take.", server.cluster.log_memory.used)
     yield _gauge(

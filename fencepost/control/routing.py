@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 from fastapi import APIRouter, Depends, Request
 
 from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.server.server import Server
 from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers import ErrorAnswer
@@ -20,6 +21,18 @@ from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.models import add_descriptions
 
 F = TypeVar("F", bound=Callable[..., object])
+
+
+class Unmet(ControllerError):
+    """What a request waited for did not happen: REQUEST_TIMED_OUT, with what there is instead.
+
+    :param answer: The whole answer.
+    """
+
+    def __init__(self, answer: ErrorAnswer) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, answer.message)
+        self.answer = answer
+
 
 add_descriptions()  # before any route is made of the models
 
@@ -49,15 +62,19 @@ def serves(name: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401  # F
     :param settings: Further arguments of the route.
     """
     verb = VERBS[name]
+    path = verb.path.format_map({each: _parameter(each) for each in verb.path_parameters})
 
     def register(function: F) -> F:
         assert function.__name__ == name, f"{function.__name__} is to be named {name}"
-        route = router.api_route(
-            verb.path, methods=[verb.method], description=verb.summary, **settings
-        )
+        route = router.api_route(path, methods=[verb.method], description=verb.summary, **settings)
         return route(function)
 
     return register
+
+
+def _parameter(name: str) -> str:
+    """A parameter in a route's path: names of groups and members may have slashes."""
+    return f"{{{name}:path}}" if name in ("group", "member") else f"{{{name}}}"
 
 
 T = TypeVar("T")
@@ -133,6 +150,22 @@ async def wait_within(
     if stopping.is_set():
         raise ControllerError(ErrorCode.BROKER_NOT_AVAILABLE, "the cluster is stopping")
     return None
+
+
+async def outcome_within(timeout_ms: int, request: Request, answer: Wait[T] | T) -> T | None:
+    """A response of the core that may be due later; None after this real time, as `wait_within`.
+
+    :raises ControllerError: As `wait_within`.
+    """
+    if not isinstance(answer, Wait):
+        return answer
+    done = asyncio.Event()
+    answer.then(lambda _: done.set())
+    if not done.is_set():
+        await wait_within(timeout_ms, request, done.wait())
+    result = answer.result
+    answer.cancel()
+    return result
 
 
 async def _wait_for_disconnect(request: Request) -> None:

@@ -1,4 +1,4 @@
-"""Bytes: the type of buffers that are not copied, CRC-32C, varints of records, ids as text."""
+"""Bytes: the type of buffers that are not copied, hashes, varints of records, ids as text."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
@@ -33,6 +33,30 @@ def _crc32c_implementation() -> Callable[[Buffer, int], int]:
     from crc32c import crc32c as implementation
 
     return implementation
+
+
+# -- murmur2 ------------------------------------------------------------------------------------
+
+_MURMUR_SEED: Final = 0x9747B28C
+_MURMUR_FACTOR: Final = 0x5BD1E995
+_UINT32: Final = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """The hash by which Kafka's default partitioner chooses a key's partition, unsigned.
+
+    Kafka's ``Utils.murmur2``; the partition is its lower 31 bits modulo the number of partitions.
+    """
+    value = _MURMUR_SEED ^ len(data)
+    whole = len(data) & ~3
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * _MURMUR_FACTOR & _UINT32
+        word = (word ^ word >> 24) * _MURMUR_FACTOR & _UINT32
+        value = value * _MURMUR_FACTOR & _UINT32 ^ word
+    if whole < len(data):
+        value = (value ^ int.from_bytes(data[whole:], "little")) * _MURMUR_FACTOR & _UINT32
+    value = (value ^ value >> 13) * _MURMUR_FACTOR & _UINT32
+    return value ^ value >> 15
 
 
 # -- zig-zag varints, and fields with such a length ---------------------------------------------

@@ -4,7 +4,7 @@ Names are the contract's: fields may be added, none renamed or removed. Offsets 
 high watermarks are exclusive, all others inclusive; times are milliseconds.
 """
 
-from typing import Annotated, Final, Literal, Self, TypeVar
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -38,6 +38,15 @@ class Body(BaseModel):
     """A request. No value is converted, and an unknown field is refused."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    null_counts: ClassVar[frozenset[str]] = frozenset()
+    """Fields of which null says something else than their absence."""
+
+    def to_json(self) -> dict[str, object]:
+        """The fields to send: those that are not the default, and each null that counts."""
+        sent = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        given = self.null_counts & self.model_fields_set
+        return sent | {name: None for name in given if getattr(self, name) is None}
 
     @model_validator(mode="before")
     @classmethod

@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from fencepost.verbs import bodies
+from fencepost.verbs import bodies, group_bodies, record_bodies
 from fencepost.verbs.answers import Answer, Done, Health
 from fencepost.verbs.answers.cluster import (
     BrokerState,
@@ -24,6 +24,8 @@ from fencepost.verbs.answers.cluster import (
     FaultState,
     TierFaultState,
 )
+from fencepost.verbs.answers.groups import GroupsState, GroupState
+from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
 from fencepost.verbs.answers.topics import (
     CompactionState,
     PartitionState,
@@ -36,9 +38,19 @@ _PARTITION: Final = "/v1/topics/{topic}/partitions/{partition}"
 _REPLICA: Final = f"{_PARTITION}/replicas/{{broker}}"
 _BROKER: Final = "/v1/brokers/{broker}"
 _FAULT: Final = "/v1/faults/{id}"
+_GROUP: Final = "/v1/groups/{group}"
 _TIER_FAULTS: Final = "/v1/tier/faults"
 
-PATH_TYPES: Final = MappingProxyType({"topic": str, "partition": int, "broker": int, "id": int})
+PATH_TYPES: Final = MappingProxyType(
+    {
+        "topic": str,
+        "partition": int,
+        "broker": int,
+        "group": str,
+        "member": str,
+        "id": int,
+    }
+)
 """The type of each parameter in a path, by its name."""
 
 
@@ -77,6 +89,8 @@ class Verb:
     """The words of its command."""
     positional: tuple[str, ...] = ()
     """Fields that are arguments there, behind those of the path."""
+    name_first: bool = False
+    """Whether its first argument may stand before the last word of its command."""
     subcommand_field: str = ""
     """A field whose few possible values are each the last word of a command of its own."""
     subcommands: Mapping[str, str] = field(default_factory=dict)
@@ -150,6 +164,33 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         response_model=PartitionState,
         command="partition",
         summary="Show a partition: its leader, its ISR, and the log of each replica.",
+    ),
+    Verb(
+        name="produce_records",
+        method=_POST,
+        path="/v1/topics/{topic}/records",
+        request_model=record_bodies.ProduceBody,
+        response_model=ProducedRecords,
+        command="records produce",
+        summary="Append records to a topic; answers when they are committed.",
+    ),
+    Verb(
+        name="read_records",
+        method=_GET,
+        path=f"{_PARTITION}/records",
+        request_model=record_bodies.RecordsQuery,
+        response_model=RecordsState,
+        command="records read",
+        summary="Read records of a partition, decoded.",
+    ),
+    Verb(
+        name="expect_records",
+        method=_POST,
+        path="/v1/topics/{topic}/records/expect",
+        request_model=record_bodies.ExpectBody,
+        response_model=ExpectedRecords,
+        command="records expect",
+        summary="Wait until a topic has matching records; refused with the nearest ones.",
     ),
     Verb(
         name="elect",
@@ -232,6 +273,81 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         response_model=PartitionState,
         command="wipe",
         summary="Lose a replica's disk: it leaves the ISR and starts empty.",
+    ),
+    Verb(
+        name="groups",
+        method=_GET,
+        path="/v1/groups",
+        response_model=GroupsState,
+        command="groups",
+        summary="List all groups, by name.",
+    ),
+    Verb(
+        name="group",
+        method=_GET,
+        path=_GROUP,
+        response_model=GroupState,
+        command="group show",
+        name_first=True,
+        summary="Show a group: its members, its committed offsets and its lag.",
+    ),
+    Verb(
+        name="wait_for_group",
+        method=_POST,
+        path=f"{_GROUP}/wait",
+        request_model=group_bodies.GroupWaitBody,
+        response_model=GroupState,
+        command="group wait",
+        name_first=True,
+        summary="Wait until a group is stable, or in another state, with so many members.",
+    ),
+    Verb(
+        name="move_coordinator",
+        method=_POST,
+        path=f"{_GROUP}/coordinator",
+        request_model=group_bodies.CoordinatorBody,
+        response_model=GroupState,
+        command="group move",
+        name_first=True,
+        summary="Make a broker the coordinator of a group, and of all groups of its partition.",
+    ),
+    Verb(
+        name="rebalance_group",
+        method=_POST,
+        path=f"{_GROUP}/rebalance",
+        response_model=GroupState,
+        command="group rebalance",
+        name_first=True,
+        summary="Begin a rebalance of a group; its members join again at their next heartbeat.",
+    ),
+    Verb(
+        name="remove_member",
+        method=_POST,
+        path=f"{_GROUP}/members/{{member}}/remove",
+        response_model=GroupState,
+        command="group remove",
+        name_first=True,
+        summary="Remove a member from a group, as if it had left; the others rebalance.",
+    ),
+    Verb(
+        name="set_offsets",
+        method=_POST,
+        path=f"{_GROUP}/offsets",
+        request_model=group_bodies.OffsetsBody,
+        response_model=GroupState,
+        command="group set-offsets",
+        name_first=True,
+        summary="Commit offsets for a group, whatever its state; a new group is created.",
+    ),
+    Verb(
+        name="delete_offsets",
+        method=_POST,
+        path=f"{_GROUP}/offsets/delete",
+        request_model=group_bodies.TopicsBody,
+        response_model=GroupState,
+        command="group delete-offsets",
+        name_first=True,
+        summary="Delete the committed offsets of topics from a group, whatever its state.",
     ),
     Verb(
         name="stop_broker",

@@ -5,6 +5,7 @@ where there is none.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from types import EllipsisType
 from typing import Literal
 
 from fencepost.verbs.answers import Done, Health
@@ -17,6 +18,8 @@ from fencepost.verbs.answers.cluster import (
     FaultState,
     TierFaultState,
 )
+from fencepost.verbs.answers.groups import GroupsState, GroupState
+from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
 from fencepost.verbs.answers.topics import (
     CompactionState,
     PartitionState,
@@ -107,6 +110,102 @@ class Verbs:
                 "partition": partition,
             },
             {},
+        )
+
+    def produce_records(
+        self,
+        topic: str,
+        *,
+        partition: int | None = None,
+        records: Sequence[str | Mapping[str, object]] | None = None,
+        key: str | None = None,
+        value: object = None,
+        headers: Mapping[str, str | None] | Sequence[Sequence[str | None]] | None = None,
+        timestamp: int | None = None,
+        encoding: Literal["text", "base64", "json"] = "text",
+        acks: Literal["all", "1"] = "all",
+        timeout_ms: int = 10000,
+    ) -> ProducedRecords:
+        """Append records to a topic; answers when they are committed."""
+        return self.remote.call(
+            VERBS["produce_records"],
+            ProducedRecords,
+            {
+                "topic": topic,
+            },
+            {
+                "partition": partition,
+                "records": records,
+                "key": key,
+                "value": value,
+                "headers": headers or {},
+                "timestamp": timestamp,
+                "encoding": encoding,
+                "acks": acks,
+                "timeout_ms": timeout_ms,
+            },
+        )
+
+    def read_records(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        from_offset: int | None = None,
+        to: int | None = None,
+        last: int | None = None,
+        limit: int = 100,
+        encoding: Literal["text", "base64", "json"] = "text",
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    ) -> RecordsState:
+        """Read records of a partition, decoded."""
+        return self.remote.call(
+            VERBS["read_records"],
+            RecordsState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {
+                "from": from_offset,
+                "to": to,
+                "last": last,
+                "limit": limit,
+                "encoding": encoding,
+                "isolation": isolation,
+            },
+        )
+
+    def expect_records(
+        self,
+        topic: str,
+        *,
+        key: EllipsisType | str | None = ...,
+        value: EllipsisType | object = ...,
+        headers: Mapping[str, str | None] | Sequence[Sequence[str | None]] | None = None,
+        partition: int | None = None,
+        count: int = 1,
+        encoding: Literal["text", "base64", "json"] = "text",
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+        timeout_ms: int = 10000,
+    ) -> ExpectedRecords:
+        """Wait until a topic has matching records; refused with the nearest ones."""
+        return self.remote.call(
+            VERBS["expect_records"],
+            ExpectedRecords,
+            {
+                "topic": topic,
+            },
+            {
+                "key": key,
+                "value": value,
+                "headers": headers or {},
+                "partition": partition,
+                "count": count,
+                "encoding": encoding,
+                "isolation": isolation,
+                "timeout_ms": timeout_ms,
+            },
         )
 
     def elect(
@@ -263,6 +362,133 @@ class Verbs:
                 "broker": broker,
             },
             {},
+        )
+
+    def groups(
+        self,
+    ) -> GroupsState:
+        """List all groups, by name."""
+        return self.remote.call(VERBS["groups"], GroupsState, {}, {})
+
+    def group(
+        self,
+        group: str,
+    ) -> GroupState:
+        """Show a group: its members, its committed offsets and its lag."""
+        return self.remote.call(
+            VERBS["group"],
+            GroupState,
+            {
+                "group": group,
+            },
+            {},
+        )
+
+    def wait_for_group(
+        self,
+        group: str,
+        *,
+        state: Literal["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
+        | None = None,
+        members: int | None = None,
+        timeout_ms: int = 10000,
+    ) -> GroupState:
+        """Wait until a group is stable, or in another state, with so many members."""
+        return self.remote.call(
+            VERBS["wait_for_group"],
+            GroupState,
+            {
+                "group": group,
+            },
+            {
+                "state": state,
+                "members": members,
+                "timeout_ms": timeout_ms,
+            },
+        )
+
+    def move_coordinator(
+        self,
+        group: str,
+        *,
+        broker: int,
+    ) -> GroupState:
+        """Make a broker the coordinator of a group, and of all groups of its partition."""
+        return self.remote.call(
+            VERBS["move_coordinator"],
+            GroupState,
+            {
+                "group": group,
+            },
+            {
+                "broker": broker,
+            },
+        )
+
+    def rebalance_group(
+        self,
+        group: str,
+    ) -> GroupState:
+        """Begin a rebalance of a group; its members join again at their next heartbeat."""
+        return self.remote.call(
+            VERBS["rebalance_group"],
+            GroupState,
+            {
+                "group": group,
+            },
+            {},
+        )
+
+    def remove_member(
+        self,
+        group: str,
+        member: str,
+    ) -> GroupState:
+        """Remove a member from a group, as if it had left; the others rebalance."""
+        return self.remote.call(
+            VERBS["remove_member"],
+            GroupState,
+            {
+                "group": group,
+                "member": member,
+            },
+            {},
+        )
+
+    def set_offsets(
+        self,
+        group: str,
+        *,
+        offsets: Sequence[str | Mapping[str, object]],
+    ) -> GroupState:
+        """Commit offsets for a group, whatever its state; a new group is created."""
+        return self.remote.call(
+            VERBS["set_offsets"],
+            GroupState,
+            {
+                "group": group,
+            },
+            {
+                "offsets": offsets,
+            },
+        )
+
+    def delete_offsets(
+        self,
+        group: str,
+        *,
+        topics: Sequence[str],
+    ) -> GroupState:
+        """Delete the committed offsets of topics from a group, whatever its state."""
+        return self.remote.call(
+            VERBS["delete_offsets"],
+            GroupState,
+            {
+                "group": group,
+            },
+            {
+                "topics": topics,
+            },
         )
 
     def stop_broker(
@@ -665,6 +891,102 @@ class AsyncVerbs:
             {},
         )
 
+    async def produce_records(
+        self,
+        topic: str,
+        *,
+        partition: int | None = None,
+        records: Sequence[str | Mapping[str, object]] | None = None,
+        key: str | None = None,
+        value: object = None,
+        headers: Mapping[str, str | None] | Sequence[Sequence[str | None]] | None = None,
+        timestamp: int | None = None,
+        encoding: Literal["text", "base64", "json"] = "text",
+        acks: Literal["all", "1"] = "all",
+        timeout_ms: int = 10000,
+    ) -> ProducedRecords:
+        """Append records to a topic; answers when they are committed."""
+        return await self.remote.call(
+            VERBS["produce_records"],
+            ProducedRecords,
+            {
+                "topic": topic,
+            },
+            {
+                "partition": partition,
+                "records": records,
+                "key": key,
+                "value": value,
+                "headers": headers or {},
+                "timestamp": timestamp,
+                "encoding": encoding,
+                "acks": acks,
+                "timeout_ms": timeout_ms,
+            },
+        )
+
+    async def read_records(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        from_offset: int | None = None,
+        to: int | None = None,
+        last: int | None = None,
+        limit: int = 100,
+        encoding: Literal["text", "base64", "json"] = "text",
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    ) -> RecordsState:
+        """Read records of a partition, decoded."""
+        return await self.remote.call(
+            VERBS["read_records"],
+            RecordsState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {
+                "from": from_offset,
+                "to": to,
+                "last": last,
+                "limit": limit,
+                "encoding": encoding,
+                "isolation": isolation,
+            },
+        )
+
+    async def expect_records(
+        self,
+        topic: str,
+        *,
+        key: EllipsisType | str | None = ...,
+        value: EllipsisType | object = ...,
+        headers: Mapping[str, str | None] | Sequence[Sequence[str | None]] | None = None,
+        partition: int | None = None,
+        count: int = 1,
+        encoding: Literal["text", "base64", "json"] = "text",
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+        timeout_ms: int = 10000,
+    ) -> ExpectedRecords:
+        """Wait until a topic has matching records; refused with the nearest ones."""
+        return await self.remote.call(
+            VERBS["expect_records"],
+            ExpectedRecords,
+            {
+                "topic": topic,
+            },
+            {
+                "key": key,
+                "value": value,
+                "headers": headers or {},
+                "partition": partition,
+                "count": count,
+                "encoding": encoding,
+                "isolation": isolation,
+                "timeout_ms": timeout_ms,
+            },
+        )
+
     async def elect(
         self,
         topic: str,
@@ -819,6 +1141,133 @@ class AsyncVerbs:
                 "broker": broker,
             },
             {},
+        )
+
+    async def groups(
+        self,
+    ) -> GroupsState:
+        """List all groups, by name."""
+        return await self.remote.call(VERBS["groups"], GroupsState, {}, {})
+
+    async def group(
+        self,
+        group: str,
+    ) -> GroupState:
+        """Show a group: its members, its committed offsets and its lag."""
+        return await self.remote.call(
+            VERBS["group"],
+            GroupState,
+            {
+                "group": group,
+            },
+            {},
+        )
+
+    async def wait_for_group(
+        self,
+        group: str,
+        *,
+        state: Literal["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
+        | None = None,
+        members: int | None = None,
+        timeout_ms: int = 10000,
+    ) -> GroupState:
+        """Wait until a group is stable, or in another state, with so many members."""
+        return await self.remote.call(
+            VERBS["wait_for_group"],
+            GroupState,
+            {
+                "group": group,
+            },
+            {
+                "state": state,
+                "members": members,
+                "timeout_ms": timeout_ms,
+            },
+        )
+
+    async def move_coordinator(
+        self,
+        group: str,
+        *,
+        broker: int,
+    ) -> GroupState:
+        """Make a broker the coordinator of a group, and of all groups of its partition."""
+        return await self.remote.call(
+            VERBS["move_coordinator"],
+            GroupState,
+            {
+                "group": group,
+            },
+            {
+                "broker": broker,
+            },
+        )
+
+    async def rebalance_group(
+        self,
+        group: str,
+    ) -> GroupState:
+        """Begin a rebalance of a group; its members join again at their next heartbeat."""
+        return await self.remote.call(
+            VERBS["rebalance_group"],
+            GroupState,
+            {
+                "group": group,
+            },
+            {},
+        )
+
+    async def remove_member(
+        self,
+        group: str,
+        member: str,
+    ) -> GroupState:
+        """Remove a member from a group, as if it had left; the others rebalance."""
+        return await self.remote.call(
+            VERBS["remove_member"],
+            GroupState,
+            {
+                "group": group,
+                "member": member,
+            },
+            {},
+        )
+
+    async def set_offsets(
+        self,
+        group: str,
+        *,
+        offsets: Sequence[str | Mapping[str, object]],
+    ) -> GroupState:
+        """Commit offsets for a group, whatever its state; a new group is created."""
+        return await self.remote.call(
+            VERBS["set_offsets"],
+            GroupState,
+            {
+                "group": group,
+            },
+            {
+                "offsets": offsets,
+            },
+        )
+
+    async def delete_offsets(
+        self,
+        group: str,
+        *,
+        topics: Sequence[str],
+    ) -> GroupState:
+        """Delete the committed offsets of topics from a group, whatever its state."""
+        return await self.remote.call(
+            VERBS["delete_offsets"],
+            GroupState,
+            {
+                "group": group,
+            },
+            {
+                "topics": topics,
+            },
         )
 
     async def stop_broker(

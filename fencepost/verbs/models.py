@@ -30,7 +30,7 @@ def problem(place: Sequence[str | int], error: ErrorDetails | Mapping[str, objec
     :param place: The path of the field, outermost first.
     """
     text = str(error["msg"]).removeprefix("Value error, ")
-    for python, json in (("tuple", "array"), ("Tuple", "Array")):
+    for python, json in (("tuple", "array"), ("Tuple", "Array"), ("dictionary", "object")):
         text = text.replace(python, json)
     name = dotted_path(place)
     return f"{name}: {text[:1].lower()}{text[1:]}" if name else text

@@ -36,12 +36,16 @@ class Refused(VerbError):
     """The cluster refuses, without any effect; or the arguments are invalid, and nothing is sent.
 
     :param code: Kafka's name of the error where there is one.
+    :param details: What else the cluster answered, such as the records nearest to an expectation.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(
+        self, code: str, message: str, details: Mapping[str, object] | None = None
+    ) -> None:
         super().__init__(f"{message} ({code})")
         self.code = code
         self.message = message
+        self.details: Mapping[str, object] = details or {}
 
 
 class Unreachable(VerbError):
@@ -68,12 +72,15 @@ def default_url(environment: Mapping[str, str]) -> str:
 def validate_body(verb: Verb, given: Mapping[str, object]) -> Body | None:
     """A verb's arguments besides its path, validated as the cluster does.
 
+    :param given: By their names in JSON. ``...`` stands for one that is left out.
     :raises Refused: INVALID_REQUEST when it is wrong.
     """
     if verb.request_model is None:
         return None
     try:
-        return verb.request_model.model_validate(given)
+        return verb.request_model.model_validate(
+            {name: value for name, value in given.items() if value is not ...}
+        )
     except ValidationError as error:
         raise Refused("INVALID_REQUEST", problems(error)) from None
 
@@ -292,7 +299,7 @@ class ControlConnection:
         target = self._base + verb.path.format_map(place)
         if given is None:
             return target, None
-        fields = given.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        fields = given.to_json()
         if verb.method is Method.GET:
             return f"{target}?{urlencode(fields)}" if fields else target, None
         return target, json.dumps(fields)
@@ -307,7 +314,7 @@ class ControlConnection:
             return
         try:
             answer = json.loads(content)
-            raise Refused(answer["error"], answer["message"])
+            raise Refused(answer.pop("error"), answer.pop("message"), answer)
         except (ValueError, KeyError, TypeError):
             raise self._unexpected_answer(verb, f"{response.status} {response.reason}") from None
 

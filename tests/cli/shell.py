@@ -17,6 +17,10 @@ REQUIRED: Final = {
     "topic create": "t",
     "broker isolate": "--from controller",
     "fault add": "Fetch --drop",
+    "records produce": "--value 7",
+    "group move": "--broker 1",
+    "group set-offsets": "--offset t:0:1",
+    "group delete-offsets": "--topic t",
     "tier add-fault": "list --error x",
     "clock advance": "1",
 }

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from fencepost.cli import main
-from fencepost.cli.parameters import Kind, Parameter, parameters
+from fencepost.cli.parameters import Parameter, parameters
 from fencepost.cli.verb_commands import BY_WORDS
 from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, Method, Shape, Verb
 from tests.cli.shell import Shell
@@ -28,14 +28,18 @@ def least(verb: Verb) -> list[str]:
     return [*words, *_ONE_OF.get(verb.name, ())]
 
 
-_ONE_OF: Final = {"add_fault": ("--drop",), "add_tier_fault": ("--error", "no")}
+_ONE_OF: Final = {
+    "add_fault": ("--drop",),
+    "add_tier_fault": ("--error", "no"),
+    "produce_records": ("--value", "7"),
+}
 """What cannot be left out altogether."""
 
 
 def _value(parameter: Parameter) -> str:
     if parameter.is_argument and parameter.choices:
         return parameter.choices[0]
-    return "Produce" if parameter.name == "api" else "7"
+    return {"api": "Produce", "offsets": "t:0:7"}.get(parameter.name, "7")
 
 
 @each_verb
@@ -62,7 +66,7 @@ def test_the_help_of_a_command_shows_all_that_its_verb_takes(
     assert [verb.summary, *verb.subcommands.values()][bool(verb.subcommands)] in text
     for each in parameters(verb):
         line = next(line for line in text.splitlines() if f" {each.display_name}" in line)
-        assert each.kind is Kind.FLAG or each.metavar in line
+        assert each.kind.is_flag or each.metavar in line
     for flag in ("--control", "--json", "--help"):
         assert f" {flag} " in text
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 PATIENCE_MS: Final = 20
 """How long a wait may take, so that there is time for others."""
 
+WAITING: Final = ("/records", "/records/expect", "/groups/{group}/wait")
+"""What may wait and has its time in its body."""
+
 
 @schemathesis.hook
 def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any]) -> None:
@@ -29,7 +32,9 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
         body["name"] = _topic(body.get("name"))
     if isinstance(body, dict) and case.operation.path == "/v1/faults" and _may_be_mine(body):
         body["client_id"] = "absent"
-    if case.operation.path.endswith("/wait"):
+    if isinstance(body, dict) and case.operation.path.endswith(WAITING):
+        body["timeout_ms"] = PATIENCE_MS
+    elif case.operation.path.endswith("/wait"):
         given = (case.query or {}).get("timeout_ms", "10000")
         if str(given).isdigit():
             case.query = {**(case.query or {}), "timeout_ms": str(PATIENCE_MS)}

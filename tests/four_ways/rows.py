@@ -9,7 +9,9 @@ from typing import Final
 
 from tests.four_ways.rows_cluster import BROKERS, LOOKING
 from tests.four_ways.rows_faults import FAULTS
+from tests.four_ways.rows_groups import GROUPS
+from tests.four_ways.rows_records import RECORDS
 from tests.four_ways.rows_tier import TIER
 from tests.four_ways.rows_topics import REPLICAS, TOPICS
 
-ROWS: Final = (*LOOKING, *TOPICS, *REPLICAS, *BROKERS, *FAULTS, *TIER)
+ROWS: Final = (*LOOKING, *TOPICS, *REPLICAS, *BROKERS, *FAULTS, *TIER, *RECORDS, *GROUPS)

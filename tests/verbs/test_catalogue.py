@@ -22,6 +22,7 @@ from fencepost.verbs.models import add_descriptions, all_models
 PARTITION: Final = "/v1/topics/{t}/partitions/{p}"
 REPLICA: Final = f"{PARTITION}/replicas/{{b}}"
 BROKER: Final = "/v1/brokers/{b}"
+GROUP: Final = "/v1/groups/{g}"
 
 CONTRACT: Final = {
     ("GET", "/healthz"): "",
@@ -30,6 +31,9 @@ CONTRACT: Final = {
     ("POST", "/v1/topics"): "name partitions replication_factor assignments configs",
     ("DELETE", "/v1/topics/{t}"): "",
     ("GET", PARTITION): "",
+    ("POST", "/v1/topics/{t}/records"): "partition records encoding",
+    ("GET", f"{PARTITION}/records"): "from to limit encoding isolation",
+    ("POST", "/v1/topics/{t}/records/expect"): "key value headers count timeout_ms",
     ("POST", f"{PARTITION}/elect"): "leader unclean",
     ("POST", f"{REPLICA}/hold"): "at",
     ("POST", f"{REPLICA}/release"): "",
@@ -37,6 +41,14 @@ CONTRACT: Final = {
     ("POST", f"{REPLICA}/wipe"): "",
     ("POST", f"{PARTITION}/roll"): "",
     ("POST", f"{PARTITION}/tier"): "action",
+    ("GET", "/v1/groups"): "",
+    ("GET", GROUP): "",
+    ("POST", f"{GROUP}/wait"): "state members timeout_ms",
+    ("POST", f"{GROUP}/coordinator"): "broker",
+    ("POST", f"{GROUP}/rebalance"): "",
+    ("POST", f"{GROUP}/members/{{member}}/remove"): "",
+    ("POST", f"{GROUP}/offsets"): "offsets",
+    ("POST", f"{GROUP}/offsets/delete"): "topics",
     ("POST", f"{BROKER}/stop"): "",
     ("POST", f"{BROKER}/start"): "",
     ("POST", f"{BROKER}/kill"): "",
@@ -65,7 +77,9 @@ TIER_ACTIONS: Final = {"upload", "delete-local", "expire", "forget"}
 """What may be done about a partition's tier."""
 TIER_OPERATIONS: Final = {"upload", "fetch", "delete"}
 """What a tier fault may hit."""
-COMMANDS: Final = "topics partition elect hold release step broker fault tier".split()
+COMMANDS: Final = (
+    "topics partition elect hold release step broker fault tier records groups group".split()
+)
 """What the command line begins with."""
 
 each_verb = pytest.mark.parametrize("verb", CATALOGUE, ids=[verb.name for verb in CATALOGUE])
@@ -79,7 +93,7 @@ def fields(verb: Verb) -> dict[str, str]:
 
 def short(path: str) -> str:
     """A path with its parameters named as the contract names them."""
-    return re.sub(r"{(topic|partition|broker)}", lambda found: f"{{{found[1][0]}}}", path)
+    return re.sub(r"{(topic|partition|broker|group)}", lambda found: f"{{{found[1][0]}}}", path)
 
 
 def test_all_of_the_contract_is_there() -> None:

@@ -18,16 +18,35 @@ from tools.generate_verbs import TARGET, render
 
 Given: TypeAlias = dict[str, Any]
 
-PLACE: Final[Given] = {"topic": "t", "partition": 2, "broker": 3, "id": 4}
+PLACE: Final[Given] = {
+    "topic": "t",
+    "partition": 2,
+    "broker": 3,
+    "group": "g",
+    "member": "m",
+    "id": 4,
+}
 GIVEN: Final[dict[str, Given]] = {
     "create_topic": {
         "name": "t",
         "assignments": [[1, 2], [2, 1]],
         "configs": {"retention.ms": "7"},
     },
+    "produce_records": {
+        "records": ["a", {"key": "k", "headers": [["h", "1"], ["h", None]]}],
+        "partition": 1,
+        "acks": "1",
+        "timeout_ms": 30,
+    },
+    "read_records": {"from_offset": 3, "to": 7, "limit": 2, "encoding": "base64"},
+    "expect_records": {"key": "k", "value": None, "headers": {"h": "1"}, "count": 2},
     "elect": {"leader": 2, "unclean": True},
     "hold": {"at": 7, "leave_isr": True},
     "step": {"fetches": 3},
+    "wait_for_group": {"state": "Empty", "members": 1, "timeout_ms": 30},
+    "move_coordinator": {"broker": 2},
+    "set_offsets": {"offsets": [{"topic": "t", "partition": 0, "offset": 3}, "t:1:4"]},
+    "delete_offsets": {"topics": ["t"]},
     "kill_broker": {"fence": "never"},
     "isolate_broker": {"origin": [1], "fence": "timeout"},
     "add_fault": {
@@ -52,7 +71,7 @@ GIVEN: Final[dict[str, Given]] = {
     "wait_for_trace": {"topic": "t", "client_id": "c", "timeout_ms": 30},
 }
 """For each verb that takes something, what is not the default."""
-JSON_NAMES: Final = {"origin": "from"}
+JSON_NAMES: Final = {"origin": "from", "from_offset": "from"}
 
 each_verb = pytest.mark.parametrize("verb", CATALOGUE, ids=[verb.name for verb in CATALOGUE])
 

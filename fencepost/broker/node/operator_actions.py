@@ -18,6 +18,7 @@ from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.follower.follower import Follower
 from fencepost.broker.replication.follower.steps import Step
+from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 
 # -- brokers ------------------------------------------------------------------------------------
@@ -312,6 +313,22 @@ def compact(cluster: Cluster, topic: str, index: int) -> dict[int, int]:
             records=dropped[broker_id],
         )
     return dropped
+
+
+def find_leader(cluster: Cluster, topic: str, index: int) -> tuple[Broker, Replica]:
+    """The broker that the controller has made a partition's leader, and its replica.
+
+    :raises ControllerError: LEADER_NOT_AVAILABLE when there is none that leads;
+        UNKNOWN_TOPIC_OR_PARTITION when there is no such partition.
+    """
+    partition = cluster.controller.partition(topic, index)
+    broker = cluster.brokers.get(partition.leader)
+    replica = None if broker is None else broker.replicas.get((topic, index))
+    if broker is None or replica is None or not replica.is_leader:
+        raise ControllerError(
+            ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{index} has no leader at present"
+        )
+    return broker, replica
 
 
 def leader_first(partition: PartitionImage) -> Iterable[int]:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from fencepost.broker.core.async_tasks import OnDone
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Kind
+from fencepost.broker.node import operator_actions
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
-from fencepost.broker.node.operator_actions import leader_first
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.tier.object_store import ObjectStore, TierError, partition_prefix
@@ -71,7 +71,7 @@ def delete_local(
     find_leader(cluster, topic, index)
     held = [
         (cluster.brokers[broker_id], cluster.brokers[broker_id].replicas.get((topic, index)))
-        for broker_id in leader_first(cluster.controller.partition(topic, index))
+        for broker_id in operator_actions.leader_first(cluster.controller.partition(topic, index))
     ]
     replicas = [(broker, replica) for broker, replica in held if replica is not None]
     unheard = [(broker, replica) for broker, replica in replicas if not replica.is_leader]
@@ -125,13 +125,7 @@ def find_leader(cluster: Cluster, topic: str, index: int) -> tuple[Broker, Repli
     :raises ControllerError: LEADER_NOT_AVAILABLE when there is none; INVALID_REQUEST when the topic
         has no tier.
     """
-    partition = cluster.controller.partition(topic, index)
-    broker = cluster.brokers.get(partition.leader)
-    replica = None if broker is None else broker.replicas.get((topic, index))
-    if broker is None or replica is None or not replica.is_leader:
-        raise ControllerError(
-            ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{index} has no leader at present"
-        )
+    broker, replica = operator_actions.find_leader(cluster, topic, index)
     if not replica.log.config.remote_storage_enable:
         raise ControllerError(
             ErrorCode.INVALID_REQUEST,

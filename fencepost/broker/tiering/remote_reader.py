@@ -8,7 +8,7 @@ batch that holds the offset first and whole, and what follows cut at the limit.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from fencepost.broker.core.async_tasks import AsyncSteps, AsyncTask, get
 from fencepost.broker.tiering.remote_index_cache import RemoteIndexCache
@@ -29,7 +29,6 @@ from fencepost.storage.tier.segment_metadata import RemoteSegment
 
 if TYPE_CHECKING:
     from fencepost.broker.replication.replica import Replica
-    from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
 
 
 READ_AHEAD: Final = 64 << 10
@@ -103,13 +102,28 @@ Search: TypeAlias = Callable[
 """Looks for a record that is as late as a timestamp (ms), from an offset on."""
 
 
+class TieredSegments(Protocol):
+    """The tier, and what of it is a replica's: the remote log manager."""
+
+    @property
+    def objects(self) -> ObjectStore | None:
+        """The tier; None where there is none."""
+        ...
+
+    def segments(
+        self, replica: "Replica", then: Callable[[RemoteSegments | TierError], None]
+    ) -> None:
+        """See `RemoteLogManager.segments`."""
+        ...
+
+
 class RemoteReader:
     """Reads the tier for one broker.
 
     :param limit: The bytes that indexes may take which were read once.
     """
 
-    def __init__(self, manager: "RemoteLogManager", limit: Callable[[], int]) -> None:
+    def __init__(self, manager: TieredSegments, limit: Callable[[], int]) -> None:
         self._manager = manager
         self.indexes = RemoteIndexCache(limit)
 
