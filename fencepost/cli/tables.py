@@ -337,27 +337,14 @@ def _selectors(state: FaultState) -> Iterator[str]:
 
 
 def event(state: EventState) -> Line:
-    """Number, time, what happened, where, and all that there is to say of it."""
-    where = "" if state.topic is None else f" {state.topic}"
-    if state.partition is not None:
-        where += f"-{state.partition}"
-    if state.broker is not None:
-        where += f" broker {state.broker}"
-    details = "".join(f" {name}={_plain(value)}" for name, value in state.details.items())
+    """Number, time, kind, and the line that words it."""
     return line(
         f"{state.number} ",
         Text(moment(state.time_ms), QUIET),
         " ",
         Text(state.kind, STRONG),
-        where,
-        Text(details, QUIET),
+        f" {state.text}",
     )
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, Mapping):
-        return _action(value)
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 _NO_SELECTORS: Final = frozenset(

@@ -71,7 +71,7 @@ def bind_arguments(
 
 def _value(parameter: Parameter, given: object) -> object:
     if parameter.kind is Kind.FLAG or not isinstance(given, (str, list)):
-        return given or None
+        return (not parameter.negates) if given else None
     if parameter.kind is Kind.PAIRS:
         parse_pairs(parameter.display_name, parameter.metavar, given)
     if given == []:

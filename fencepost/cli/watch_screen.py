@@ -94,8 +94,7 @@ class Screen:
         return rich_line(*parts[1:])
 
     def _partitions(self, width: int) -> Iterator[RenderableType]:
-        watched = self._watched.partitions.values()
-        states = sorted(watched, key=lambda each: (each.topic, each.partition))
+        states = list(self._watched.partitions.values())
         if not states:
             yield rich(Text("no partitions", QUIET))
         elif width >= MIN_WIDTH:

@@ -14,9 +14,10 @@ from fastapi import APIRouter, Depends, Request
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.server.server import Server
+from fencepost.control.verb_events import recorded
 from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers import ErrorAnswer
-from fencepost.verbs.catalogue import VERBS
+from fencepost.verbs.catalogue import VERBS, Method
 from fencepost.verbs.models import add_descriptions
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -55,7 +56,8 @@ def serves(name: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401  # F
         route = router.api_route(
             verb.path, methods=[verb.method], description=verb.summary, **settings
         )
-        return route(function)
+        route(function if verb.method is Method.GET else recorded(verb, function))
+        return function
 
     return register
 

@@ -341,4 +341,7 @@ class EventFilter(Body):
     model_config = ConfigDict(strict=False)  # a query is all text
 
     since: Annotated[int, Field(ge=0)] | None = None
-    """Begin with the kept events of a higher ``number``."""
+    """Begin with the kept events of a higher ``number``; 0: with the first ones."""
+    follow: bool = True
+    """Whether later events are sent as they happen. If not, the answer is the kept events as lines
+    of JSON; without ``since`` all of them."""

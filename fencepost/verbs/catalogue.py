@@ -395,7 +395,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         shape=Shape.STREAM,
         command="events",
         summary=(
-            "Stream every change of state as server-sent events, from now on or from a number on."
+            "Stream verbs and changes of state as server-sent events, from now or from a number on."
         ),
     ),
     Verb(

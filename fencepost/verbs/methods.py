@@ -515,14 +515,16 @@ class Verbs:
         self,
         *,
         since: int | None = None,
+        follow: bool = True,
     ) -> Iterator[EventState]:
-        """Stream every change of state as server-sent events, from now on or from a number on."""
+        """Stream verbs and changes of state as server-sent events, from now or from a number on."""
         return self.remote.call_stream(
             VERBS["events"],
             EventState,
             {},
             {
                 "since": since,
+                "follow": follow,
             },
         )
 
@@ -1071,14 +1073,16 @@ class AsyncVerbs:
         self,
         *,
         since: int | None = None,
+        follow: bool = True,
     ) -> AsyncIterator[EventState]:
-        """Stream every change of state as server-sent events, from now on or from a number on."""
+        """Stream verbs and changes of state as server-sent events, from now or from a number on."""
         return self.remote.call_stream(
             VERBS["events"],
             EventState,
             {},
             {
                 "since": since,
+                "follow": follow,
             },
         )
 

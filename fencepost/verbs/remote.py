@@ -219,9 +219,11 @@ class ControlConnection:
         with closing(lines):
             for line in lines:
                 field, _, value = line.partition(b": ")
-                if field == b"data":
+                # A stream that is not followed is lines of JSON.
+                content = line if line.startswith(b"{") else value if field == b"data" else None
+                if content is not None:
                     with self._reading(verb):
-                        event = answers.model_validate_json(value)
+                        event = answers.model_validate_json(content)
                     yield event
 
     def _stream_lines(

@@ -57,7 +57,7 @@ LOOKING: Final = (
         command="events --since SINCE --count 1",
         given={"since": SINCE},
         before=(WATCH,),
-        answers={"kind": "topic_created", "topic": TOPIC},
+        answers={"kind": "verb", "details": {"verb": "create_topic"}},
     ),
 )
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fencepost.broker.server.server import Server
-from fencepost.control.routes_journal import EventStream
+from fencepost.control.routes_events import EventStream
 from tests.scenario.scenarios import Told, fails, passes, played
 
 

@@ -311,6 +311,7 @@ async def _serve(
         plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
         plane.add_done_callback(lambda _: stop.set())  # if it fails, the server stops
         await stop.wait()
+        server.event_log.begin()
         logs.logger().info("stopping")
         await server.stop()
     cluster.close()

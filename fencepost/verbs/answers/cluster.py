@@ -204,6 +204,10 @@ class EventState(Answer):
     broker: int | None
     details: dict[str, object]
     """Fields that depend on the kind."""
+    newest: int = 0
+    """``number`` of the last request received before it; requests with higher ones came later."""
+    text: str = ""
+    """The event in one line, without number and time."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -216,6 +220,8 @@ class EventState(Answer):
                     "partition": 0,
                     "broker": 2,
                     "details": {"leader": 2, "previous_leader": 1, "leader_epoch": 3},
+                    "newest": 40,
+                    "text": "orders-0: leader 1 -> 2 in epoch 3",
                 }
             ]
         }
