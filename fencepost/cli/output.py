@@ -69,11 +69,6 @@ def plain(cell: Cell) -> str:
     return escaped(cell if isinstance(cell, str) else cell.text)
 
 
-def join_numbers(values: Iterable[object]) -> str:
-    """Such as ``1, 2``."""
-    return ", ".join(map(str, values)) or "none"
-
-
 def is_rich_terminal() -> bool:
     """Whether standard output is a terminal that can show more than lines."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

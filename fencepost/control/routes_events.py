@@ -8,6 +8,7 @@ the answer ends with the events so far, each a line of JSON.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Final
 
@@ -16,11 +17,14 @@ from fastapi.responses import Response, StreamingResponse
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Event, Events, Kind
+from fencepost.control import end_state
 from fencepost.control.message_json import event_state
+from fencepost.control.routes_journal import read_journal
 from fencepost.control.routing import Served, serves
+from fencepost.control.timeline import timeline_lines, trimmed
 from fencepost.protocol.errors import ErrorCode
-from fencepost.verbs.answers.cluster import EventState
-from fencepost.verbs.bodies import EventFilter
+from fencepost.verbs.answers.cluster import EventState, TimelineState
+from fencepost.verbs.bodies import MAX_LISTED, EventFilter, TimelineQuery, TraceQuery
 
 MAX_STREAMS: Final = 128
 """How many watchers there may be."""
@@ -129,7 +133,13 @@ class _EventStreamResponse(StreamingResponse):
 @serves(
     "events",
     response_class=_EventStreamResponse,
-    responses={200: {"model": EventState, "description": "The data of each event"}},
+    responses={
+        200: {
+            "model": EventState,
+            "description": "The data of each event; without follow, each is a line",
+            "content": {_LINES_TYPE: {}},
+        }
+    },
 )
 async def events(
     server: Served,
@@ -142,3 +152,27 @@ async def events(
         return StreamingResponse(_lines(found), media_type=_LINES_TYPE)
     since = wanted.since if last_event_id is None else last_event_id
     return _EventStreamResponse(stream.watch(since))
+
+
+# -- the timeline ------------------------------------------------------------------------------
+
+
+@serves("timeline")
+async def timeline(server: Served, wanted: Annotated[TimelineQuery, Query()]) -> TimelineState:
+    cluster = server.cluster
+    events = [event_state(event) for event in cluster.events.since(wanted.since)]
+    query = TraceQuery(since=wanted.requests_since, limit=MAX_LISTED)
+    exchanges = await read_journal(server.journal, cluster, query)
+    left_out: Counter[str] = Counter()
+    lines = timeline_lines(events, exchanges, left_out)
+    notes = [f"{what}: {count}" for what, count in left_out.items()]
+    if len(exchanges) == MAX_LISTED:
+        notes.append(f"requests before number {exchanges[0].number}, there are too many")
+    return TimelineState(
+        seed=cluster.options.seed,
+        lines=tuple(trimmed(lines, wanted.limit)),
+        left_out=tuple(notes),
+        brokers=tuple(end_state.unusual_brokers(cluster)),
+        partitions=tuple(end_state.partitions(cluster)),
+        groups=tuple(end_state.groups(cluster)),
+    )

@@ -23,9 +23,11 @@ from fencepost.verbs.answers.cluster import (
     ExchangeState,
     FaultState,
     TierFaultState,
+    TimelineState,
 )
 from fencepost.verbs.answers.topics import (
     CompactionState,
+    ElectState,
     PartitionState,
     StepState,
     TierState,
@@ -156,7 +158,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         method=_POST,
         path=f"{_PARTITION}/elect",
         request_model=bodies.ElectBody,
-        response_model=PartitionState,
+        response_model=ElectState,
         command="elect",
         summary=(
             "Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."
@@ -397,6 +399,15 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         summary=(
             "Stream verbs and changes of state as server-sent events, from now or from a number on."
         ),
+    ),
+    Verb(
+        name="timeline",
+        method=_GET,
+        path="/v1/timeline",
+        request_model=bodies.TimelineQuery,
+        response_model=TimelineState,
+        command="timeline",
+        summary="Show verbs, events and requests in one order of time, and the state at the end.",
     ),
     Verb(
         name="trace",

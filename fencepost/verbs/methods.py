@@ -16,9 +16,11 @@ from fencepost.verbs.answers.cluster import (
     ExchangeState,
     FaultState,
     TierFaultState,
+    TimelineState,
 )
 from fencepost.verbs.answers.topics import (
     CompactionState,
+    ElectState,
     PartitionState,
     StepState,
     TierState,
@@ -116,11 +118,11 @@ class Verbs:
         *,
         leader: int,
         unclean: bool = False,
-    ) -> PartitionState:
+    ) -> ElectState:
         """Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."""
         return self.remote.call(
             VERBS["elect"],
-            PartitionState,
+            ElectState,
             {
                 "topic": topic,
                 "partition": partition,
@@ -528,6 +530,25 @@ class Verbs:
             },
         )
 
+    def timeline(
+        self,
+        *,
+        since: int = 0,
+        requests_since: int = 0,
+        limit: int = 500,
+    ) -> TimelineState:
+        """Show verbs, events and requests in one order of time, and the state at the end."""
+        return self.remote.call(
+            VERBS["timeline"],
+            TimelineState,
+            {},
+            {
+                "since": since,
+                "requests_since": requests_since,
+                "limit": limit,
+            },
+        )
+
     def trace(
         self,
         *,
@@ -674,11 +695,11 @@ class AsyncVerbs:
         *,
         leader: int,
         unclean: bool = False,
-    ) -> PartitionState:
+    ) -> ElectState:
         """Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."""
         return await self.remote.call(
             VERBS["elect"],
-            PartitionState,
+            ElectState,
             {
                 "topic": topic,
                 "partition": partition,
@@ -1083,6 +1104,25 @@ class AsyncVerbs:
             {
                 "since": since,
                 "follow": follow,
+            },
+        )
+
+    async def timeline(
+        self,
+        *,
+        since: int = 0,
+        requests_since: int = 0,
+        limit: int = 500,
+    ) -> TimelineState:
+        """Show verbs, events and requests in one order of time, and the state at the end."""
+        return await self.remote.call(
+            VERBS["timeline"],
+            TimelineState,
+            {},
+            {
+                "since": since,
+                "requests_since": requests_since,
+                "limit": limit,
             },
         )
 

@@ -98,7 +98,7 @@ async def test_events_begin_with_the_reset_however_late_it_is_told(
         """\
         - {events: {}, expect: {0: {kind: reset}}}
         - events: {}
-          until: {1: {kind: topic_created}}
+          until: {2: {kind: topic_created}}
         """,
     )
 

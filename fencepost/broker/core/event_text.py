@@ -142,11 +142,12 @@ def _records_missing(event: Event) -> str:
 
 def _records_lost(event: Event) -> str:
     details = event.details
-    return (
-        f"offsets {details['start_offset']} to {details['end_offset']} (exclusive) of broker"
-        f" {event.broker} are lost: {_count(details['records'], 'record')},"
-        f" {details['committed_records']} committed"
-    )
+    offsets = f"offsets {details['start_offset']} to {details['end_offset']} (exclusive)"
+    text = f"{offsets} of broker {event.broker} are lost"
+    if details["records"] is None:
+        return text
+    records = _count(details["records"], "record")
+    return f"{text}: {records}, {details['committed_records']} committed"
 
 
 def _log_started_from_tier(event: Event) -> str:
