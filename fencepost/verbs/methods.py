@@ -30,6 +30,8 @@ from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import Remote
 from fencepost.verbs.remote_async import AsyncRemote
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 
 class Verbs:
     """The verbs of a cluster, for sync code.

@@ -353,10 +353,12 @@ def _bind_all(
     try:
         for i in range(options.brokers):
             port = options.port + i if options.port else 0
-            sockets.append(bind(options.host, port, BACKLOG))
+            sockets.append(bind(options.host, port, BACKLOG, option="--port"))
         if options.controller_port is not None:
-            sockets.append(bind(options.host, options.controller_port, BACKLOG))
-        control = bind(options.control_host, options.control_port, BACKLOG)
+            port = options.controller_port
+            sockets.append(bind(options.host, port, BACKLOG, option="--controller-port"))
+        host, port = options.control_host, options.control_port
+        control = bind(host, port, BACKLOG, option="--control-port")
         brokers, controller = sockets[: options.brokers], sockets[options.brokers :]
         return brokers, controller[0] if controller else None, control
     except OSError:
