@@ -23,13 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-serve: $(RUN) ## Three brokers on 127.0.0.1:9092-9094, control on 9644, until Ctrl-C
-	@echo 'Three brokers on 127.0.0.1:9092-9094, control on http://127.0.0.1:9644. In another terminal:'
-	@echo '  kcat -b 127.0.0.1:9092 -L                                  # its brokers and topics'
-	@echo '  echo hello | kcat -b 127.0.0.1:9092 -P -t greetings        # produce'
-	@echo '  kcat -b 127.0.0.1:9092 -C -t greetings -o beginning -e     # consume'
-	@echo '  kcat -b 127.0.0.1:9092 -Q -t greetings:0:-1                # the next offset'
-	@echo '  curl http://127.0.0.1:9644/v1/cluster                      # steer'
+serve: $(RUN) ## Three brokers on 127.0.0.1:9092-9094, control on 9644, until Ctrl-C; ARGS="--port 0" for free ports
 	@exec $(BIN)/fencepost serve --brokers 3 $(ARGS)
 
 # Three workers, on two processors as well: one of them often waits for a clock or a socket.

@@ -15,6 +15,7 @@ from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.broker.controller import MAX_BROKERS
 from fencepost.broker.controller.topic_changes import MAX_NAME, MAX_PARTITIONS_PER_REQUEST
+from fencepost.broker.core.event_history import MAX_OF_KIND
 from fencepost.broker.handlers.client_metrics import MAX_INSTANCES
 from fencepost.broker.handlers.create_topics import MAX_RECORDS as MAX_METADATA_RECORDS
 from fencepost.broker.handlers.describe_configs import MAX_ENTRIES
@@ -24,7 +25,7 @@ from fencepost.broker.server.logs import MAX_WAITING
 from fencepost.broker.server.resources import CONTROL_CONNECTIONS
 from fencepost.cli.serve import MAX_LOG_DIRS
 from fencepost.cli.serve_options import SERVE_OPTIONS
-from fencepost.control import guard, limits, message_json, metrics, routes_journal
+from fencepost.control import guard, limits, message_json, metrics, routes_events
 from fencepost.protocol.codec.reader import MAX_ELEMENTS, MAX_TAGGED_FIELDS
 from fencepost.protocol.compression import MAX_DECOMPRESSED_BYTES, MAX_MEMBERS
 from fencepost.protocol.frames import MAX_HEADER_TAGS
@@ -233,11 +234,11 @@ LIMITS: Final[Mapping[str, tuple[Limit, ...]]] = {
         Limit(
             name="requests that are answered at a time", default=guard.MAX_REQUESTS, error=_TOO_MANY
         ),
-        Limit(name="streams of events", default=routes_journal.MAX_STREAMS, error=_TOO_MANY),
+        Limit(name="streams of events", default=routes_events.MAX_STREAMS, error=_TOO_MANY),
         Limit(
-            name="events that a stream is behind",
-            default=routes_journal.MAX_KEPT,
-            error="the oldest are missed, and a comment says how many",
+            name="events of one kind that are kept",
+            default=MAX_OF_KIND,
+            error="the oldest are dropped, and an event `events_dropped` says how many",
         ),
         Limit(
             name="bytes of a head whose rest is waited for",

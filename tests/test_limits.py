@@ -134,8 +134,8 @@ PROOFS: Final = {
         "control/test_guard.py::test_no_more_requests_are_answered_at_a_time_than_may_be"
     ),
     "streams of events": "control/test_guard.py::test_no_more_streams_are_open_than_may_be",
-    "events that a stream is behind": (
-        "control/test_routes_journal_events.py::test_a_slow_watcher_misses_the_oldest_and_is_told"
+    "events of one kind that are kept": (
+        "broker/core/test_event_history.py::test_a_frequent_kind_does_not_push_out_the_others"
     ),
     "bytes of a head whose rest is waited for": (
         "control/test_limits.py::test_a_head_has_a_limited_size"

@@ -44,6 +44,8 @@ def _render() -> str:
         "from fencepost.verbs.catalogue import VERBS",
         "from fencepost.verbs.remote import Remote",
         "from fencepost.verbs.remote_async import AsyncRemote",
+        "",
+        "__tracebackhide__ = True  # pytest shows the line of the test, and none of this module",
         *_class("Verbs", "Remote", "The verbs of a cluster, for sync code.", is_async=False),
         *_class("AsyncVerbs", "AsyncRemote", "The verbs of a cluster, for asyncio.", is_async=True),
     ]

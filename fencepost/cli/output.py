@@ -70,11 +70,6 @@ def plain(cell: Cell) -> str:
     return escaped(cell if isinstance(cell, str) else cell.text)
 
 
-def join_numbers(values: Iterable[object]) -> str:
-    """Such as ``1, 2``."""
-    return ", ".join(map(str, values)) or "none"
-
-
 def moment(time_ms: int) -> str:
     """Such as ``2026-01-31T12:00:00.000Z``; a time that no calendar has as its number.
 

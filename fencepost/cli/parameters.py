@@ -95,6 +95,8 @@ class Parameter:
     is_required: bool = False
     default: str | None = None
     """What holds where nothing is given, as text; None where there is nothing to say."""
+    negates: bool = False
+    """Whether it is a flag that sets its field to false."""
     description: str = ""
 
     @property
@@ -111,9 +113,8 @@ class Parameter:
     @property
     def flags(self) -> tuple[str, ...]:
         """Such as ``--leave-isr``. What is given one by one may be named in the singular."""
-        flag = f"--{self.name.replace('_', '-')}"
-        if self.kind is Kind.NULL:
-            return (f"--no-{self.name.replace('_', '-')}",)
+        negates = self.negates or self.kind is Kind.NULL
+        flag = f"--{'no-' if negates else ''}{self.name.replace('_', '-')}"
         if self.kind.is_repeated and flag.endswith("s"):
             return (flag.removesuffix("s"), flag)
         return (flag,)
@@ -283,6 +284,7 @@ def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -
         may_be_always=NoneType in types and default is not None,
         is_required=is_required,
         default=None if default is None or kind is Kind.FLAG else str(default),
+        negates=kind is Kind.FLAG and default is True,
         description=field.description or "",
     )
 

@@ -13,11 +13,13 @@ from fencepost.cli.output import (
     Line,
     Table,
     Text,
-    join_numbers,
     line,
 )
+from fencepost.verbs import partition_text
 from fencepost.verbs.answers.topics import (
     CompactionState,
+    ElectState,
+    LostState,
     PartitionState,
     RemoteSegmentState,
     RemoteState,
@@ -25,17 +27,15 @@ from fencepost.verbs.answers.topics import (
     StepState,
     TierState,
 )
+from fencepost.verbs.partition_text import Mark, Part
 
-_STATES: Final[Mapping[str, str]] = {
-    "leading": GOOD,
-    "fetching": GOOD,
-    "idle": GOOD,
-    "running": GOOD,
-    "offline": BAD,
-    "stopped": BAD,
-    "killed": BAD,
+_STYLES: Final[Mapping[Mark, str]] = {
+    Mark.PLAIN: "",
+    Mark.STRONG: STRONG,
+    Mark.GOOD: GOOD,
+    Mark.ODD: ODD,
+    Mark.BAD: BAD,
 }
-"""How a state looks; all others are odd."""
 
 
 def partition_answer(
@@ -60,7 +60,17 @@ def partition(state: PartitionState) -> Sequence[Block]:
         headers.insert(4, "local start")
     rows = tuple(tuple(_replica_row(each, state)) for each in state.replicas)
     tier = [] if state.remote is None else remote(state.remote)
-    return [partition_line(state), Table(tuple(headers), rows), *tier]
+    why = [] if state.explanation is None else [line(Text(state.explanation, ODD))]
+    lost = _lost(state.lost) if isinstance(state, ElectState) and state.lost is not None else []
+    return [partition_line(state), *why, *lost, Table(tuple(headers), rows), *tier]
+
+
+def _lost(lost: LostState) -> Sequence[Block]:
+    """What an election lost: a line."""
+    what = "" if lost.records is None else f", {_count(lost.records, 'record')}"
+    committed = "" if lost.records is None else f", {lost.committed_records} committed"
+    offsets = f"offsets {lost.start_offset} to {lost.end_offset} (exclusive)"
+    return [line(Text(f"lost: {offsets} of broker {lost.broker}{what}{committed}", BAD))]
 
 
 def remote(state: RemoteState) -> Sequence[Block]:
@@ -120,27 +130,12 @@ def compaction(state: CompactionState) -> Table:
 
 def partition_line(state: PartitionState) -> Line:
     """The state of a partition at the controller and at the leader."""
-    name = f"{state.topic}-{state.partition}"
-    where = f"leader {state.leader}" if state.leader >= 0 else "no leader"
-    return line(
-        Text(name, STRONG),
-        ": ",
-        Text(where, "" if state.leader >= 0 else BAD),
-        f" in epoch {state.leader_epoch}, ",
-        Text(
-            f"ISR {join_numbers(state.isr)}", "" if len(state.isr) == len(state.replicas) else ODD
-        ),
-        f", high watermark {state.high_watermark}",
-        f", last stable offset {state.last_stable_offset}",
-        Text(_gate(state), ODD),
-    )
+    return line(*map(styled, partition_text.partition_parts(state)))
 
 
-def _gate(state: PartitionState) -> str:
-    """What ListOffsets waits for, where it does."""
-    if state.gate.open or state.leader < 0:
-        return ""
-    return f", gate closed until {state.gate.until_offset}"
+def styled(part: Part) -> Text:
+    """A part of a line as this terminal shows it."""
+    return Text(part.text, _STYLES[part.mark])
 
 
 def _replica_row(replica: ReplicaState, state: PartitionState) -> Iterator[Cell]:
@@ -160,47 +155,19 @@ def _epochs(of: ReplicaState | RemoteSegmentState) -> str:
 
 
 def replica_state(replica: ReplicaState, *, is_in_isr: bool = True) -> Text:
-    """The state of a replica, and whether a test holds it."""
-    style = state_style(replica.state)
-    if replica.held:
-        style = ODD
-    text: str = replica.state
-    if replica.held and replica.held_at is not None:
-        text = f"{text}, hold at {replica.held_at}"
-    elif replica.held and replica.state != "held":
-        text = f"{text}, hold"
-    return Text(text, style if is_in_isr or style != GOOD else ODD)
+    """What a replica does, and whether a test holds it."""
+    mark = partition_text.replica_mark(replica, is_in_isr)
+    return Text(replica.label, _STYLES[mark])
 
 
 def replica_parts(state: PartitionState) -> Iterator[Cell]:
     """Each replica's log end, and what is not as usual: ``1 at 42, 3 held at 40 (2 behind)``."""
-    ends = {each.broker: each.log_end_offset for each in state.replicas}
-    for number, each in enumerate(state.replicas):
-        yield ", " if number else ""
-        looks = replica_state(each, is_in_isr=each.broker in state.isr)
-        usual = each.state in ("leading", "idle", "fetching")
-        yield Text(f"{each.broker}{'' if usual else f' {each.state}'}", looks.style)
-        yield f" at {each.log_end_offset}"
-        notes = list(_notes(each, ends.get(state.leader, -1)))
-        if notes:
-            yield Text(f" ({', '.join(notes)})", ODD)
-
-
-def _notes(replica: ReplicaState, leader_end: int) -> Iterator[str]:
-    behind = leader_end - replica.log_end_offset
-    if behind > 0:
-        yield f"{behind} behind"
-    elif behind < 0 <= leader_end:
-        yield f"{-behind} ahead"
-    if replica.held and replica.held_at is not None:
-        yield f"hold at {replica.held_at}"
-    elif replica.held and replica.state != "held":
-        yield "hold"
+    yield from map(styled, partition_text.replica_parts(state))
 
 
 def state_style(state: str) -> str:
     """How a state of a broker or a replica looks."""
-    return _STATES.get(state, ODD)
+    return _STYLES[partition_text.state_mark(state)]
 
 
 def step(state: StepState) -> Table:

@@ -427,9 +427,23 @@ def announce(options: ServeOptions, ready: Ready) -> None:
         "control": ready.control,
         "pid": ready.pid,
         "seed": options.seed,
+        "last_event": ready.last_event,
         **({"control_token": options.control_token} if options.control_token_drawn else {}),
     }
     print(json.dumps(line), flush=True)  # noqa: T201  # ASCII; nothing is imported for it
+    if sys.stdout.isatty():
+        print(_HINTS.format(**line, first=ready.bootstrap.partition(",")[0]), file=sys.stderr)  # noqa: T201  # likewise
+
+
+_HINTS: Final = """\
+In another terminal:
+  kcat -b {first} -L                                  # its brokers and topics
+  echo hello | kcat -b {first} -P -t greetings        # produce
+  kcat -b {first} -C -t greetings -o beginning -e     # consume
+  kcat -b {first} -Q -t greetings:0:-1                # the next offset
+  curl {control}/v1/cluster                    # steer; the page for a browser is at {control}
+Ctrl-C ends it."""
+"""What a person at a terminal sees after the ready line: what to do with the real addresses."""
 
 
 def _fill_standard_streams() -> None:

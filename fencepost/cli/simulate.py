@@ -4,10 +4,14 @@ Seeds are independent of each other, and so shared out to processes. Only here i
 in real time: how fast it goes.
 """
 
+import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from fencepost.cli.output import complain, show_text
+from fencepost.cli.simulate_progress import Progress
 from fencepost.cli.usage_errors import WRONG_USE, InvalidUsage
 
 if TYPE_CHECKING:
@@ -27,10 +32,12 @@ DEFAULT_STEPS = 1000
 DEFAULT_MINUTES = 10.0
 CHUNK = 20
 """Seeds that a process takes at a time."""
+INTERRUPTED: Final = 130
+"""The exit code after Ctrl-C, as a shell has it."""
 OPTIONS_BY_MODE: Final[Mapping[str | None, Sequence[str]]] = {
     "record": ("seed", "minutes", "as_is"),
     "schedule": (),
-    None: ("seeds", "seed", "steps", "jobs", "consumers"),
+    None: ("seeds", "seed", "steps", "jobs", "consumers", "no_gate"),
 }
 """The options that have an effect, by the option that selects the kind of run."""
 
@@ -94,6 +101,14 @@ def simulate(
             "draft, and logs are truncated more often.",
         ),
     ] = False,
+    no_gate: Annotated[
+        bool,
+        typer.Option(
+            "--no-gate",
+            envvar="FENCEPOST_NO_GATE",
+            help="Switch the gate of KIP-207 off, to see what it prevents.",
+        ),
+    ] = False,
     schedule: Annotated[
         Path | None,
         typer.Option(
@@ -140,7 +155,7 @@ def simulate(
     """Run simulated clusters under random schedules, and check the invariants at every step.
 
     Exits with 0 when every invariant held, with 1 when one broke: then a minimal schedule is
-    printed that breaks it too.
+    printed that breaks it too. Ctrl-C ends it with what it has so far, and exit code 130.
     """
     _refuse_ignored_options(
         schedule=schedule,
@@ -150,11 +165,13 @@ def simulate(
         steps=steps,
         jobs=jobs,
         consumers=consumers or None,
+        no_gate=no_gate or None,
         minutes=minutes,
         as_is=as_is or None,
     )
     started = time.perf_counter()
     used = 1
+    is_interrupted = False
     if record is not None:
         wanted = DEFAULT_MINUTES if minutes is None else minutes
         total = _record(record, seed or 0, wanted, heals=not as_is)
@@ -165,11 +182,12 @@ def simulate(
         count = seeds or (DEFAULT_SEEDS if seed is None else 1)
         used = min(jobs or os.cpu_count() or 1, -(-count // CHUNK))
         wanted_steps = DEFAULT_STEPS if steps is None else steps
-        total = _run(range(first, first + count), wanted_steps, used, consumers=consumers)
+        kind = _RunKind(steps=wanted_steps, consumers=consumers, gate=not no_gate)
+        total, is_interrupted = _run(range(first, first + count), used, kind)
     from fencepost.simulation.report import summary
 
     show_text(summary(total, time.perf_counter() - started, used))
-    raise typer.Exit(1 if total.failures else 0)
+    raise typer.Exit(1 if total.failures else INTERRUPTED if is_interrupted else 0)
 
 
 def _refuse_ignored_options(**options: object) -> None:
@@ -223,28 +241,60 @@ def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> "RunT
     return totals_of(seed, outcome)
 
 
-def _run(seeds: range, steps: int, jobs: int, *, consumers: bool) -> "RunTotals":
-    """Run seeds until one of them breaks an invariant; show what the first of them broke."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RunKind:
+    """What the seeds have in common."""
+
+    steps: int
+    consumers: bool
+    gate: bool
+
+    def command(self, seed: int) -> str:
+        """The command that runs one seed again."""
+        flags = (("--consumers", self.consumers), ("--no-gate", not self.gate))
+        given = "".join(f" {flag}" for flag, is_given in flags if is_given)
+        return f"fencepost simulate --seed {seed} --steps {self.steps}{given}"
+
+
+def _run(seeds: range, jobs: int, kind: _RunKind) -> "tuple[RunTotals, bool]":
+    """Run seeds until one of them breaks an invariant; show what the first of them broke.
+
+    :returns: What came of it, and whether Ctrl-C has ended it.
+    """
     from fencepost.simulation.report import RunTotals, run_seeds, totals_of
     from fencepost.simulation.runner import run_seed
 
-    if len(seeds) == 1:
-        outcome = run_seed(seeds[0], steps, consumers=consumers)
-        _show_failure(f"seed {seeds[0]}", outcome)
-        show_text(f"trace {outcome.trace:08x}")
-        return totals_of(seeds[0], outcome)
+    run_one = partial(run_seed, steps=kind.steps, consumers=kind.consumers, gate=kind.gate)
     total = RunTotals()
-    play = partial(run_seeds, steps=steps, consumers=consumers)
-    for part in _parts(seeds, play, jobs):
-        total += part
-        if part.failures:
-            first = min(seed for seed, _ in part.failures)
-            again = f"fencepost simulate --seed {first} --steps {steps}"
-            again += " --consumers" if consumers else ""
-            outcome = run_seed(first, steps, consumers=consumers)
-            _show_failure(f"seed {first} ({again})", outcome)
-            break
-    return total
+    try:
+        if len(seeds) == 1:
+            outcome = run_one(seeds[0])
+            _show_failure(f"seed {seeds[0]}", outcome)
+            show_text(f"trace {outcome.trace:08x}")
+            return totals_of(seeds[0], outcome), False
+        play = partial(run_seeds, steps=kind.steps, consumers=kind.consumers, gate=kind.gate)
+        with _progress(len(seeds)) as progress:
+            for part in _parts(seeds, play, jobs):
+                total += part
+                progress.show(total)
+                if part.failures:
+                    break
+        if total.failures:
+            first = min(seed for seed, _ in total.failures)
+            _show_failure(f"seed {first} ({kind.command(first)})", run_one(first))
+    except KeyboardInterrupt:
+        show_text(f"interrupted: {total.seeds:,} of {len(seeds):,} seeds were run to the end")
+        return total, True
+    return total, False
+
+
+@contextmanager
+def _progress(seeds: int) -> Iterator[Progress]:
+    progress = Progress(seeds)
+    try:
+        yield progress
+    finally:
+        progress.end()
 
 
 def _parts(seeds: range, play: Callable[[range], "RunTotals"], jobs: int) -> Iterator["RunTotals"]:
@@ -253,7 +303,7 @@ def _parts(seeds: range, play: Callable[[range], "RunTotals"], jobs: int) -> Ite
     if jobs == 1:
         yield from (play(chunk) for chunk in chunks)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=_leave_interrupts_to_parent) as pool:
         waiting = iter(chunks)
         running = [pool.submit(play, chunk) for chunk in islice(waiting, 2 * jobs)]
         try:
@@ -261,7 +311,15 @@ def _parts(seeds: range, play: Callable[[range], "RunTotals"], jobs: int) -> Ite
                 yield running.pop(0).result()
                 running += [pool.submit(play, chunk) for chunk in islice(waiting, 1)]
         finally:
+            if running:  # what they are at would take a while, and is not needed any more
+                for process in multiprocessing.active_children():
+                    process.terminate()
             pool.shutdown(cancel_futures=True)
+
+
+def _leave_interrupts_to_parent() -> None:
+    """Ctrl-C reaches every process of a terminal; the parent ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _show_failure(what: str, outcome: "Outcome") -> None:

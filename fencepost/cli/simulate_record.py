@@ -28,7 +28,7 @@ from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.produce.expected_offsets import extract_expected_offsets
 from fencepost.broker.server.journal import Exchange, Journal
 from fencepost.broker.server.remote_urls import RemoteUnavailable, open_remote
-from fencepost.broker.server.trace_file import Item, RotatingFile, TraceEvent, subscribe
+from fencepost.broker.server.trace_file import Item, RotatingFile, subscribe
 from fencepost.control.message_json import TraceLines
 from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.byte_utils import Buffer
@@ -125,14 +125,15 @@ class _Trace:
         """Write down what there is, and what happens from now on."""
         self._wall_ms = cluster.scheduler.wall_ms
         cluster.network.observe = self.journal.observe
+        cluster.events.newest_request = lambda: self.journal.newest
         subscribe(cluster, self.journal, self._write)
 
     def end(self) -> None:
         """Write what was never answered, and that there is no more."""
         for exchange in self._open.values():
             self.journal.abandon(exchange)
-        ended = Event(kind=Kind.TRACE_ENDED, time_ms=self._wall_ms())
-        self._write(TraceEvent(ended, self.journal.newest))
+        newest = self.journal.newest
+        self._write(Event(kind=Kind.TRACE_ENDED, time_ms=self._wall_ms(), newest=newest))
 
     def ask(self, broker: Broker, api: Api, version: int, request: object, peer: Peer) -> object:
         """Take a client's request to a broker, as bytes, and note both that and the answer."""
@@ -185,7 +186,7 @@ class _Trace:
         self.journal.close(exchange, chunks, answer, broker.scheduler.wall_ms())
 
     def _write(self, item: Item) -> None:
-        if not isinstance(item, TraceEvent) and item.answered_ms is not None:
+        if not isinstance(item, Event) and item.answered_ms is not None:
             item.elapsed_us = (item.answered_ms - item.time_ms) * _US_PER_MS
         if self._parts is None:
             start = datetime.fromtimestamp(self._wall_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")

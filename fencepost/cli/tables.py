@@ -17,7 +17,6 @@ from fencepost.cli.output import (
     Line,
     Table,
     Text,
-    join_numbers,
     line,
     moment,
 )
@@ -28,7 +27,7 @@ from fencepost.cli.partition_tables import (
     state_style,
 )
 from fencepost.cli.record_tables import record_answer
-from fencepost.protocol.errors import ErrorCode
+from fencepost.verbs import exchange_text
 from fencepost.verbs.answers import Answer, Done, Health
 from fencepost.verbs.answers.cluster import (
     BrokerState,
@@ -38,6 +37,7 @@ from fencepost.verbs.answers.cluster import (
     ExchangeState,
     FaultState,
     TierFaultState,
+    TimelineState,
 )
 from fencepost.verbs.answers.groups import GroupsState, GroupState
 from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
@@ -48,15 +48,10 @@ from fencepost.verbs.answers.topics import (
     TierState,
     TopicState,
 )
+from fencepost.verbs.partition_text import join_numbers
+from fencepost.verbs.timeline_text import timeline_text
 
 EXCHANGE_HEADERS: Final = ("#", "time", "broker", "client", "request", "answer", "about")
-
-_TOPIC_FIELDS: Final = ("name", "topic", "topic_name", "topic_id")
-_PARTITION_FIELDS: Final = ("partition_index", "partition", "index", "partition_id")
-_ID_FIELDS: Final = ("group_id", "transactional_id", "key", "coordinator_keys")
-_SHORT_ID: Final = 8
-_MAX_SUBJECTS: Final = 6
-"""Topics and partitions that a row names."""
 
 
 def exchange_row(state: ExchangeState) -> tuple[Cell, ...]:
@@ -67,14 +62,10 @@ def exchange_row(state: ExchangeState) -> tuple[Cell, ...]:
         Text(when, QUIET),
         str(state.broker),
         state.client_id or "-",
-        Text(f"{state.api} v{state.version}{_in_dialect(state)}", STRONG),
+        Text(exchange_text.request_name(state), STRONG),
         _outcome(state),
-        _shortened(list(dict.fromkeys(_subjects(state.request)))),
+        exchange_text.shortened(exchange_text.subjects(state)),
     )
-
-
-def _in_dialect(state: ExchangeState) -> str:
-    return "" if state.dialect is None else f" of {state.dialect}"
 
 
 def exchange(state: ExchangeState) -> Sequence[Block]:
@@ -93,77 +84,10 @@ def _json_lines(name: str, body: object) -> Iterator[Line]:
 
 def _outcome(state: ExchangeState) -> Text:
     """The errors in the answer, by name, each once; and how long it took."""
-    if state.response is None:
-        return Text("no answer", ODD)
+    outcome = exchange_text.outcome(state)
     took = "" if state.elapsed_us is None else f", {state.elapsed_us / 1000:.1f} ms"
-    errors = ", ".join(dict.fromkeys(_errors(state.response)))
-    return Text(f"{errors or 'ok'}{took}", BAD if errors else GOOD)
-
-
-def _errors(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        code = value.get("error_code")
-        if isinstance(code, int) and code:
-            yield _error_name(code)
-    for each in _values_of(value):
-        yield from _errors(each)
-
-
-def _error_name(code: int) -> str:
-    try:
-        return ErrorCode(code).name
-    except ValueError:  # a fault may answer any code
-        return f"error {code}"
-
-
-def _subjects(value: object) -> Iterator[str]:
-    """Groups, transactions, topics and partitions that a request names."""
-    if isinstance(value, Mapping):
-        for name in _ID_FIELDS:
-            if value.get(name):
-                yield str(value[name])
-        topic = _topic(value)
-        if topic is not None:
-            partitions = list(_partitions(value))
-            yield from (f"{topic}-{each}" for each in partitions)
-            if not partitions:
-                yield topic
-    for each in _values_of(value):
-        yield from _subjects(each)
-
-
-def _values_of(value: object) -> Iterator[object]:
-    if isinstance(value, Mapping):
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value
-
-
-def _topic(value: Mapping[str, object]) -> str | None:
-    """The topic that an element is about, by its name if that is there."""
-    for name in _TOPIC_FIELDS:
-        found = value.get(name)
-        if isinstance(found, str):
-            return found[:_SHORT_ID] if name == "topic_id" else found
-    return None
-
-
-def _partitions(value: Mapping[str, object]) -> Iterator[int]:
-    """Indices of the partitions listed in an element."""
-    for listed in value.values():
-        for each in listed if isinstance(listed, list) else ():
-            if isinstance(each, int):
-                yield each
-            elif isinstance(each, Mapping):
-                found = (
-                    each[name] for name in _PARTITION_FIELDS if isinstance(each.get(name), int)
-                )
-                yield from (index for index in found if isinstance(index, int))
-
-
-def _shortened(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MAX_SUBJECTS} more" if len(names) > _MAX_SUBJECTS else ""
-    return ", ".join(names[:_MAX_SUBJECTS]) + more
+    style = ODD if state.response is None else GOOD if outcome == exchange_text.OK else BAD
+    return Text(outcome if state.response is None else f"{outcome}{took}", style)
 
 
 def one(answer: Answer) -> Sequence[Block]:
@@ -181,21 +105,31 @@ def one(answer: Answer) -> Sequence[Block]:
             return [many(type(answer), [answer])]
         case ClockState():
             return [_clock(answer)]
-        case EventState():
-            return [event(answer)]
-        case ExchangeState():
-            return exchange(answer)
+        case TimelineState() | EventState() | ExchangeState():
+            return _history(answer)
         case Health() | Done():
             return [line("ok" if isinstance(answer, Health) else "done")]
         case _:
             return [line(f"{name}: {value}") for name, value in answer]
 
 
+def _history(answer: TimelineState | EventState | ExchangeState) -> Sequence[Block]:
+    match answer:
+        case TimelineState():
+            return [line(text) for text in timeline_text(answer)]
+        case EventState():
+            return [event(answer)]
+        case ExchangeState():
+            return exchange(answer)
+
+
 def short(answer: Answer) -> Line:
     """An answer in one line, for lists."""
     match answer:
         case PartitionState():
-            return line(*partition_line(answer).parts, "; replicas ", *replica_parts(answer))
+            why = () if answer.explanation is None else (Text(f"; {answer.explanation}", ODD),)
+            replicas = ("; replicas ", *replica_parts(answer))
+            return line(*partition_line(answer).parts, *replicas, *why)
         case BrokerState():
             return line(Text(f"broker {answer.id}", STRONG), ": ", *broker_parts(answer))
         case FaultState():
@@ -337,27 +271,14 @@ def _selectors(state: FaultState) -> Iterator[str]:
 
 
 def event(state: EventState) -> Line:
-    """Number, time, what happened, where, and all that there is to say of it."""
-    where = "" if state.topic is None else f" {state.topic}"
-    if state.partition is not None:
-        where += f"-{state.partition}"
-    if state.broker is not None:
-        where += f" broker {state.broker}"
-    details = "".join(f" {name}={_plain(value)}" for name, value in state.details.items())
+    """Number, time, kind, and the line that words it."""
     return line(
         f"{state.number} ",
         Text(moment(state.time_ms), QUIET),
         " ",
         Text(state.kind, STRONG),
-        where,
-        Text(details, QUIET),
+        f" {state.text}",
     )
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, Mapping):
-        return _action(value)
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 _NO_SELECTORS: Final = frozenset(

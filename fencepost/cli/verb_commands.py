@@ -73,7 +73,7 @@ def bind_arguments(
 
 def _value(parameter: Parameter, given: object) -> object:
     if parameter.kind.is_flag or not isinstance(given, (str, list)):
-        return given or None
+        return (not parameter.negates) if given else None
     if parameter.kind is Kind.PAIRS:
         parse_pairs(
             parameter.display_name,

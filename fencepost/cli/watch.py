@@ -45,8 +45,9 @@ _CLUSTER_WIDE_KINDS: Final = frozenset(
 
 
 class TopicPartition(NamedTuple):
-    """A partition."""
+    """A partition. Those of Kafka's own topics sort last."""
 
+    internal: bool
     topic: str
     partition: int
 
@@ -84,7 +85,9 @@ class WatchState:
         if any(each.partition is None for each in news):
             self._refresh_cluster()
         names = {(each.topic, each.partition) for each in news}
-        self._refresh_partitions([name for name in sorted(self.partitions) if name in names])
+        self._refresh_partitions(
+            [each for each in sorted(self.partitions) if (each.topic, each.partition) in names]
+        )
 
     def refresh_some(self) -> None:
         """Read the cluster, its faults, and the next `REFRESH_BATCH` partitions."""
@@ -99,11 +102,12 @@ class WatchState:
         self._refresh_cluster()
         topics = self._line.call_list(VERBS["topics"], TopicState, {}, {})
         names = [
-            TopicPartition(topic.name, index)
+            TopicPartition(topic.internal, topic.name, index)
             for topic in topics
             if topic.name in (self._topics or {topic.name})
             for index in range(topic.partitions)
         ]
+        names.sort()
         wanted = list(islice(names, MAX_PARTITIONS))
         self.omitted = len(names) - len(wanted)
         for gone in self.partitions.keys() - set(wanted):
@@ -123,6 +127,7 @@ class WatchState:
                 self.partitions.pop(name, None)
             else:
                 self.partitions[name] = state
+        self.partitions = dict(sorted(self.partitions.items()))
 
 
 TICK_S: Final = 1.0

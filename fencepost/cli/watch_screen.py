@@ -11,10 +11,11 @@ from rich.table import Table as Grid
 from rich.text import Text as Rich
 
 from fencepost.cli import tables
-from fencepost.cli.output import BAD, ODD, QUIET, STRONG, Cell, Text, interrupt_deferred, moment
-from fencepost.cli.partition_tables import replica_parts
+from fencepost.cli.output import ODD, QUIET, STRONG, Cell, Text, interrupt_deferred, moment
+from fencepost.cli.partition_tables import replica_parts, styled
 from fencepost.cli.rich_output import rich, rich_line
 from fencepost.verbs.answers.topics import PartitionState
+from fencepost.verbs.partition_text import leader_part
 
 if TYPE_CHECKING:
     from fencepost.cli.watch import WatchState
@@ -94,8 +95,7 @@ class Screen:
         return rich_line(*parts[1:])
 
     def _partitions(self, width: int) -> Iterator[RenderableType]:
-        watched = self._watched.partitions.values()
-        states = sorted(watched, key=lambda each: (each.topic, each.partition))
+        states = list(self._watched.partitions.values())
         if not states:
             yield rich(Text("no partitions", QUIET))
         elif width >= MIN_WIDTH:
@@ -135,12 +135,15 @@ def _grid(states: Sequence[PartitionState]) -> Grid:
 def _row(state: PartitionState) -> Sequence[Rich]:
     is_whole = len(state.isr) == len(state.replicas)
     gate = "" if state.gate.open or state.leader < 0 else f" gate {state.gate.until_offset}"
-    leader = str(state.leader) if state.leader >= 0 else "none"
+    leader = leader_part(state)
+    replicas = [*replica_parts(state)]
+    if state.explanation is not None:
+        replicas.append(Text(f"; {state.explanation}", ODD))
     return (
         rich(Text(f"{state.topic}-{state.partition}", STRONG)),
-        rich(Text(leader, "" if state.leader >= 0 else BAD)),
+        rich(Text(leader.text.removeprefix("leader "), styled(leader).style)),
         rich(str(state.leader_epoch)),
         rich(Text(",".join(map(str, state.isr)) or "none", "" if is_whole else ODD)),
         rich_line(str(state.high_watermark), Text(gate, ODD)),
-        rich_line(*replica_parts(state)),
+        rich_line(*replicas),
     )

@@ -36,6 +36,7 @@ from fencepost.broker.server import logs
 from fencepost.broker.server.server import Server
 from fencepost.control import (
     routes_cluster,
+    routes_events,
     routes_groups,
     routes_journal,
     routes_records,
@@ -45,7 +46,7 @@ from fencepost.control.access import Access
 from fencepost.control.guard import Guard
 from fencepost.control.lazy_app import LOOPBACK
 from fencepost.control.limits import MAX_HEAD_BYTES, BodyLimit, LimitedProtocol
-from fencepost.control.routes_journal import EventStream
+from fencepost.control.routes_events import EventStream
 from fencepost.control.routing import Served, Unmet, router
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import UnknownName
@@ -53,7 +54,14 @@ from fencepost.verbs.bodies import FaultAction
 from fencepost.verbs.models import all_models, problem
 
 API_VERSION: Final = "1"
-ROUTES: Final = (routes_cluster, routes_groups, routes_journal, routes_records, routes_tier)
+ROUTES: Final = (
+    routes_cluster,
+    routes_events,
+    routes_groups,
+    routes_journal,
+    routes_records,
+    routes_tier,
+)
 """Modules that fill the router."""
 _DESCRIPTION: Final = (
     "What a test can see of a cluster and do to it. A request that changes something is answered "

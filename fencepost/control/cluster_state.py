@@ -42,6 +42,7 @@ from fencepost.verbs.answers.topics import (
     SegmentState,
     TopicState,
 )
+from fencepost.verbs.partition_text import replica_label, two_leaders
 
 UNKNOWN: Final = -1
 _ReplicaStateName: TypeAlias = Following | Literal["leading", "held", "offline"]
@@ -169,9 +170,24 @@ def partition_state(cluster: Cluster, topic: str, index: int) -> PartitionState:
         remote=remote_state(_remote_view(cluster, leader)),
         offline=offline_replicas(partition, online_brokers(image)),
         replicas=tuple(
-            _replica_state(cluster.brokers[broker_id], topic, index) for broker_id in replicas
+            _replica_state(cluster.brokers[broker_id], topic, index, partition)
+            for broker_id in replicas
+        ),
+        explanation=two_leaders(
+            partition.leader,
+            partition.leader_epoch,
+            [
+                (broker_id, replica.leader_epoch)
+                for broker_id, replica in replicas.items()
+                if replica is not None and _is_zombie(replica, partition)
+            ],
         ),
     )
+
+
+def _is_zombie(replica: Replica, partition: PartitionImage) -> bool:
+    """Whether a replica leads in an epoch that is over for the controller."""
+    return replica.is_leader and replica.leader_epoch < partition.leader_epoch
 
 
 def _remote_view(cluster: Cluster, leader: Replica | None) -> RemoteView | None:
@@ -214,6 +230,7 @@ def _partition_state(
     remote: RemoteState | None,
     offline: tuple[int, ...],
     replicas: tuple[ReplicaState, ...],
+    explanation: str | None,
 ) -> PartitionState:
     return PartitionState(
         topic=topic,
@@ -232,14 +249,19 @@ def _partition_state(
         ),
         replicas=replicas,
         remote=remote,
+        explanation=explanation,
     )
 
 
-def _replica_state(broker: Broker, topic: str, index: int) -> ReplicaState:
+def _replica_state(
+    broker: Broker, topic: str, index: int, partition: PartitionImage
+) -> ReplicaState:
     replica = broker.replicas.get((topic, index))
     hold = broker.replica_manager.holds.get((topic, index))
     log = broker.storage.peek_log(topic, index) if replica is None else replica.log
     role, state = _role_and_state(broker, replica)
+    is_zombie = replica is not None and _is_zombie(replica, partition)
+    held_at = None if hold is None else hold.at
     return ReplicaState(
         broker=broker.broker_id,
         role=role,
@@ -250,8 +272,10 @@ def _replica_state(broker: Broker, topic: str, index: int) -> ReplicaState:
         high_watermark=UNKNOWN if replica is None else replica.high_watermark,
         epochs=() if log is None else _epochs(log),
         held=hold is not None,
-        held_at=None if hold is None else hold.at,
+        held_at=held_at,
         segments=() if log is None else _segments(log),
+        zombie=is_zombie,
+        label=replica_label(state, is_zombie=is_zombie, held=hold is not None, held_at=held_at),
     )
 
 

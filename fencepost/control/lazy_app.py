@@ -54,6 +54,7 @@ async def serve(
     if serve_http is None:
         sock.close()
         return
+    server.event_log.begin()
     if log_token:
         logs.logger("fencepost.control", part="control").info("control_token", token=token)
     await serve_http(sock, stop)
@@ -113,4 +114,5 @@ def _prepare(server: Server, host: str, token: str | None) -> _ServeHttp:
     """Import and configure the app, which takes long and does not touch the cluster."""
     from fencepost.control import app
 
+    logs.logger()  # imports what it needs, before the first event is logged
     return partial(app.serve, app.prepare(server, host, token))

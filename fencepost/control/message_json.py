@@ -17,10 +17,13 @@ from itertools import count
 from typing import Any, Final
 from uuid import UUID
 
+from pydantic_core import to_json
+
+from fencepost.broker.core.event_text import event_text
 from fencepost.broker.core.events import TRACE_FILE_ONLY, Event
 from fencepost.broker.produce.expected_offsets import IN_HEADERS
 from fencepost.broker.server.journal import AnyExchange
-from fencepost.broker.server.trace_file import Item, TraceEvent
+from fencepost.broker.server.trace_file import Item
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec import MalformedMessage
 from fencepost.protocol.codec.schema import FieldSchema, StructSchema, message_schema
@@ -259,20 +262,26 @@ def _dialect(exchange: AnyExchange) -> str | None:
     return draft.name if draft and draft.replaces(exchange.api, exchange.version) else None
 
 
-def event_state(number: int, event: Event) -> EventState:
-    """An event as JSON.
-
-    :param number: Its place among all that are told.
-    """
+def event_state(event: Event) -> EventState:
+    """An event as JSON."""
     return EventState(
-        number=number,
-        kind=event.kind,
-        time_ms=event.time_ms,
-        topic=event.topic,
-        partition=event.partition,
-        broker=event.broker,
-        details=dict(event.details),
+        number=event.number,
+        newest=event.newest,
+        text=event_text(event),
+        **_event_fields(event),
     )
+
+
+def _event_fields(event: Event) -> dict[str, Any]:
+    """What the files of a trace have of an event, besides its number in the trace."""
+    return {
+        "kind": event.kind.value,
+        "time_ms": event.time_ms,
+        "topic": event.topic,
+        "partition": event.partition,
+        "broker": event.broker,
+        "details": dict(event.details),
+    }
 
 
 class TraceLines:
@@ -285,13 +294,13 @@ class TraceLines:
 
     def __call__(self, item: Item) -> bytes:
         """An exchange or an event, without the end of a line."""
-        if isinstance(item, TraceEvent):
-            return self._event(item.event, item.newest)
+        if isinstance(item, Event):
+            return self._event(item)
         return exchange_state(item, set(), self._names.get, WHOLE).model_dump_json().encode()
 
-    def _event(self, event: Event, newest: int) -> bytes:
+    def _event(self, event: Event) -> bytes:
         if event.topic is not None and (topic_id := event.details.get("topic_id")) is not None:
             self._names[str(topic_id)] = event.topic
         number = 0 if event.kind in TRACE_FILE_ONLY else next(self._numbers)
-        text = event_state(number, event).model_dump_json().encode()
-        return b'{"event":%b,"newest":%d}' % (text, newest)
+        text = to_json({"number": number, **_event_fields(event)})
+        return b'{"event":%b,"newest":%d}' % (text, event.newest)

@@ -22,7 +22,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import generate_latest
 
-from fencepost.broker.core.events import TRACE_FILE_ONLY, Kind
+from fencepost.broker.core.events import NEVER_EMITTED, Kind
 from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
@@ -309,7 +309,7 @@ def _log_end(broker: Broker, partition: _Partition) -> int:
 
 # -- what happened ------------------------------------------------------------------------------
 
-_COUNTED: Final = tuple(kind for kind in Kind if kind not in TRACE_FILE_ONLY)
+_COUNTED: Final = tuple(kind for kind in Kind if kind not in NEVER_EMITTED)
 
 
 def _changes(server: Server) -> Iterator[Metric]:

@@ -5,6 +5,7 @@ request runs meanwhile and nothing is locked; only `wait_for_fault` waits. The a
 after the effect is complete.
 """
 
+from dataclasses import asdict
 from typing import Annotated, Final
 
 from fastapi import Query, Request
@@ -33,7 +34,9 @@ from fencepost.verbs.answers import Done, Health
 from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState, FaultState
 from fencepost.verbs.answers.topics import (
     CompactionState,
+    ElectState,
     FetchState,
+    LostState,
     PartitionState,
     ReplicaCompaction,
     StepState,
@@ -127,9 +130,13 @@ async def partition(server: Served, topic: str, partition: int) -> PartitionStat
 
 
 @serves("elect")
-async def elect(server: Served, topic: str, partition: int, body: ElectBody) -> PartitionState:
-    operator_actions.elect(server.cluster, topic, partition, body.leader, unclean=body.unclean)
-    return partition_state(server.cluster, topic, partition)
+async def elect(server: Served, topic: str, partition: int, body: ElectBody) -> ElectState:
+    cluster = server.cluster
+    lost = operator_actions.elect(cluster, topic, partition, body.leader, unclean=body.unclean)
+    state = partition_state(cluster, topic, partition)
+    return ElectState(
+        **dict(state), lost=None if lost is None else LostState.model_validate(asdict(lost))
+    )
 
 
 @serves("roll")

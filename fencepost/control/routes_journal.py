@@ -1,159 +1,25 @@
-"""The verbs on the stream of events and on the journal.
-
-All watchers of events read from one queue of the last ones, each at its own pace. A watcher that is
-too slow misses the oldest and is sent their number; events never wait for a watcher. Events are
-kept from the first watcher on, so that a client that was disconnected can resume. A stream is text
-(the HTML standard, "Server-sent events"): ``id``, ``event`` and ``data`` lines and an empty line
-for each event, and at times a comment, which is a line that begins with a colon.
+"""The verbs on the journal.
 
 The journal keeps messages as bytes. To decode one takes far longer than to serve it, so exchanges
 are decoded in small portions, between which the loop serves the clients.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import Depends, Header, Query, Request
-from fastapi.responses import StreamingResponse
+from fastapi import Query, Request
 
 from fencepost.broker.core.errors import ControllerError
-from fencepost.broker.core.events import Event, Events
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.server.journal import MAX_EXCHANGES, AnyExchange, Exchange, Journal
-from fencepost.control.message_json import SHORT, event_state, exchange_state
+from fencepost.control.message_json import SHORT, exchange_state
 from fencepost.control.routing import Served, listening, serves, wait_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import find_api, find_error
-from fencepost.verbs.answers.cluster import EventState, ExchangeState
-from fencepost.verbs.bodies import EventFilter, TraceFilter, TraceQuery, TraceWait
-
-# -- the stream of events ----------------------------------------------------------------------
-
-MAX_KEPT: Final = 4096
-"""How many events a watcher may be behind."""
-MAX_STREAMS: Final = 128
-"""How many watchers there may be."""
-KEEP_ALIVE_S: Final = 15.0
-"""How long a stream is silent at most: longer, and a proxy may close it."""
-_COMMENT: Final = ": still here\n\n"
-
-
-class EventStream:
-    """The last events of a cluster, numbered.
-
-    :param events: Their source; it is listened to from the first watcher on.
-    """
-
-    def __init__(self, events: Events) -> None:
-        self._events = events
-        self._kept: deque[tuple[int, Event]] = deque(maxlen=MAX_KEPT)
-        self._newest = 0
-        self._is_listening = False
-        self._is_closed = False
-        self._watchers: set[asyncio.Event] = set()
-
-    def watch(self, since: int | None = None) -> AsyncIterator[str]:
-        """A stream of what happens from this call on, until `close`.
-
-        :param since: Begin with the kept events of a higher number.
-        :raises ControllerError: THROTTLING_QUOTA_EXCEEDED when there are `MAX_STREAMS` already.
-        """
-        if len(self._watchers) >= MAX_STREAMS:
-            raise ControllerError(
-                ErrorCode.THROTTLING_QUOTA_EXCEEDED,
-                f"{MAX_STREAMS} streams of events are open already, which is as many as may be",
-            )
-        if not self._is_listening:
-            self._is_listening = True
-            for event in self._events.at_start:
-                self._append(event)
-            self._events.listeners.append(self._append)
-        return self._stream(self._newest if since is None else min(since, self._newest))
-
-    def close(self) -> None:
-        """End every stream: the cluster goes down."""
-        self._is_closed = True
-        self._wake_watchers()
-
-    async def _stream(self, cursor: int) -> AsyncIterator[str]:
-        """The events behind the cursor, and comments while there are none."""
-        arrived = asyncio.Event()
-        self._watchers.add(arrived)
-        try:
-            yield _COMMENT
-            while not self._is_closed:
-                arrived.clear()
-                found = self._after(cursor)
-                if found:
-                    yield _text(found, lost=found[0][0] - cursor - 1)
-                    cursor = found[-1][0]
-                elif not await _wait_for_event(arrived):
-                    yield _COMMENT
-        finally:
-            self._watchers.discard(arrived)
-
-    def _after(self, cursor: int) -> list[tuple[int, Event]]:
-        unseen = min(self._newest - cursor, len(self._kept))
-        return list(islice(self._kept, len(self._kept) - unseen, None))
-
-    def _append(self, event: Event) -> None:
-        self._newest += 1
-        self._kept.append((self._newest, event))
-        self._wake_watchers()
-
-    def _wake_watchers(self) -> None:
-        for watcher in self._watchers:
-            watcher.set()
-
-
-async def _wait_for_event(arrived: asyncio.Event) -> bool:
-    """Wait for an event; False when none comes for `KEEP_ALIVE_S`."""
-    try:
-        async with asyncio.timeout(KEEP_ALIVE_S):
-            await arrived.wait()
-    except TimeoutError:
-        return False
-    return True
-
-
-def _text(events: list[tuple[int, Event]], *, lost: int) -> str:
-    lines = [f": {lost} events were missed\n\n"] if lost else []
-    for number, event in events:
-        data = event_state(number, event).model_dump_json()
-        lines.append(f"id: {number}\nevent: {event.kind}\ndata: {data}\n\n")
-    return "".join(lines)
-
-
-async def _event_stream(request: Request) -> EventStream:
-    stream: EventStream = request.app.state.event_stream
-    return stream
-
-
-class _EventStreamResponse(StreamingResponse):
-    """Server-sent events."""
-
-    media_type = "text/event-stream"
-
-
-@serves(
-    "events",
-    response_class=_EventStreamResponse,
-    responses={200: {"model": EventState, "description": "The data of each event"}},
-)
-async def events(
-    stream: Annotated[EventStream, Depends(_event_stream)],
-    wanted: Annotated[EventFilter, Query()],
-    last_event_id: Annotated[int | None, Header(ge=0)] = None,
-) -> StreamingResponse:
-    since = wanted.since if last_event_id is None else last_event_id
-    return _EventStreamResponse(stream.watch(since))
-
-
-# -- the journal -------------------------------------------------------------------------------
+from fencepost.verbs.answers.cluster import ExchangeState
+from fencepost.verbs.bodies import TraceFilter, TraceQuery, TraceWait
 
 
 @serves("trace")

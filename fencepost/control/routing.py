@@ -15,9 +15,10 @@ from fastapi import APIRouter, Depends, Request
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.server.server import Server
+from fencepost.control.verb_events import recorded
 from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers import ErrorAnswer
-from fencepost.verbs.catalogue import VERBS
+from fencepost.verbs.catalogue import VERBS, Method
 from fencepost.verbs.models import add_descriptions
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -67,7 +68,8 @@ def serves(name: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401  # F
     def register(function: F) -> F:
         assert function.__name__ == name, f"{function.__name__} is to be named {name}"
         route = router.api_route(path, methods=[verb.method], description=verb.summary, **settings)
-        return route(function)
+        route(function if verb.method is Method.GET else recorded(verb, function))
+        return function
 
     return register
 

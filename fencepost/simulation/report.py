@@ -36,14 +36,17 @@ class RunTotals:
         )
 
 
-def run_seeds(seeds: Iterable[int], steps: int, *, consumers: bool = False) -> RunTotals:
+def run_seeds(
+    seeds: Iterable[int], steps: int, *, consumers: bool = False, gate: bool = True
+) -> RunTotals:
     """Run seeds one after the other, to the end of all.
 
     :param consumers: Whether there are applications with consumers.
+    :param gate: Whether the gate of KIP-207 is on.
     """
     total = RunTotals()
     for seed in seeds:
-        total += totals_of(seed, run_seed(seed, steps, consumers=consumers))
+        total += totals_of(seed, run_seed(seed, steps, consumers=consumers, gate=gate))
     return total
 
 

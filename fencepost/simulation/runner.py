@@ -68,14 +68,17 @@ class Outcome:
         return crc32(str(self.schedule).encode(), self.digest & 0xFFFFFFFF)
 
 
-def run_seed(seed: int, steps: int = DEFAULT_STEPS, *, consumers: bool = False) -> Outcome:
+def run_seed(
+    seed: int, steps: int = DEFAULT_STEPS, *, consumers: bool = False, gate: bool = True
+) -> Outcome:
     """Let a seed decide everything.
 
     :param consumers: Whether there are applications with consumers.
+    :param gate: Whether the gate of KIP-207 is on.
     """
     rng = random.Random(seed)
     draw = draw_consumer_setup if consumers else draw_setup
-    world = World(draw(seed, rng))
+    world = World(replace(draw(seed, rng), gate=gate))
     return play(world, ActionGenerator(rng, world).generate(steps))
 
 

@@ -227,6 +227,8 @@ class Setup:
     """``check.expected.offsets``: producers state where they believe the log to end (KIP-27)."""
     consumers: str = NO_CONSUMERS
     """Which applications there are; see `CONSUMERS`."""
+    gate: bool = True
+    """Whether ListOffsets waits after an election (KIP-207); off: ``list.offsets.gate=off``."""
 
     @property
     def broker_ids(self) -> range:
@@ -251,14 +253,16 @@ class Setup:
             check=_CHECK if self.checks_offsets else "",
             consumers=f" consumers={self.consumers}" if self.consumers != NO_CONSUMERS else "",
             ids="" if self.first_id == 1 else f" ids.from={self.first_id}",
+            gate="" if self.gate else _NO_GATE,
         )
 
 
 _CHECK: Final = " check=yes"
+_NO_GATE: Final = " gate=off"
 _SETUP: Final = (
     "cluster seed={seed} brokers={brokers} partitions={partitions} replicas={replication_factor}"
     " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}{tier}{check}"
-    "{consumers}{ids}"
+    "{consumers}{ids}{gate}"
 )
 
 
@@ -307,6 +311,7 @@ def parse_setup(line: str) -> Setup:
     if tier not in TIERS:
         raise ScheduleError(f"tier is one of {', '.join(TIERS)}: {line!r}")
     checks = fields.pop("check") is not None
+    gate = fields.pop("gate") is None
     consumers = fields.pop("consumers") or NO_CONSUMERS
     if consumers not in CONSUMERS:
         raise ScheduleError(f"consumers is one of {', '.join(CONSUMERS)}: {line!r}")
@@ -318,6 +323,7 @@ def parse_setup(line: str) -> Setup:
         tier=tier,
         checks_offsets=checks,
         consumers=consumers,
+        gate=gate,
     )
 
 
@@ -366,7 +372,7 @@ _PATTERNS: Final = {verb: _pattern(form) for verb, form in FORMS.items()} | {
     ActionKind.DELIVER: _pattern(FORMS[ActionKind.DELIVER], number=rf"\d+|{_CONTROLLER}")
 }
 _PATTERN_OF_SETUP: Final = re.compile(
-    _pattern(_SETUP.removesuffix("{tier}{check}{consumers}{ids}")).pattern
+    _pattern(_SETUP.removesuffix("{tier}{check}{consumers}{ids}{gate}")).pattern
     + rf"(?P<tier> tier=\S+)?(?P<check>{_CHECK})?(?: consumers=(?P<consumers>\S+))?"
-    r"(?: ids\.from=(?P<first_id>\d+))?"
+    rf"(?: ids\.from=(?P<first_id>\d+))?(?P<gate>{_NO_GATE})?"
 )

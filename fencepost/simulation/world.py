@@ -214,6 +214,8 @@ def _options(setup: Setup, stage: RunEnvironment) -> ClusterOptions:
     configs = {**_CONFIGS, **stage.configs}
     if setup.unclean:
         configs["unclean.leader.election.enable"] = "true"
+    if not setup.gate:
+        configs["list.offsets.gate"] = "off"
     if setup.is_tiered:
         configs |= _TIERED
     if setup.consumers != NO_CONSUMERS:

@@ -24,7 +24,8 @@ import pytest
 
 if TYPE_CHECKING:
     from fencepost.testing.cluster import AsyncCluster, Cluster
-    from fencepost.testing.servers import ReportBaseline, Server, ServerPool
+    from fencepost.testing.report import ReportBaseline
+    from fencepost.testing.servers import Server, ServerPool
 
 _MARKER: Final = (
     "fencepost(brokers=1, topics=[], configs={}, clock='real', ...): what the cluster of the"
@@ -47,7 +48,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     item.stash[_baselines] = []
     server = item.config.stash.get(_session, None)
     if server is not None and not _OF_SESSION.isdisjoint(getattr(item, "fixturenames", ())):
-        from fencepost.testing.servers import take_baseline
+        from fencepost.testing.report import take_baseline
 
         item.stash[_baselines].append(take_baseline(server))
 
@@ -56,7 +57,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to a failing test's report what its clusters were asked and what they logged."""
+    """Add to a failing test's report what happened at its clusters, and what they warn of."""
     report = yield
     if report.failed and call.when != "teardown":
         for each in item.stash.get(_baselines, []):
@@ -111,7 +112,8 @@ def server_fixture(
     _fencepost_servers: "ServerPool",
 ) -> "Server":
     """A process with a fresh cluster."""
-    from fencepost.testing.servers import fresh_baseline, read_options
+    from fencepost.testing.report import fresh_baseline
+    from fencepost.testing.servers import read_options
 
     with _reporting_setup_errors():
         server = _fencepost_servers.fresh(read_options(fencepost_options, request.node))

@@ -1,13 +1,11 @@
-"""The clusters of tests: the options of each, the processes that serve them, and what a failing
-test's report says of them: the last requests and answers, and the log.
+"""The clusters of tests: the options of each, and the processes that serve them.
 
 Options are those of ``fencepost_options``, and above them those of the test's own markers. Each
 pytest process keeps its own processes of clusters; under xdist these are each worker's.
 """
 
-import json
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -15,23 +13,16 @@ from typing import Annotated, Final
 import pytest
 from pydantic import BeforeValidator, ValidationError
 
-from fencepost.protocol.shown_text import escaped, escaped_lines
 from fencepost.protocol.topic_text import parse_topic
 from fencepost.testing.cluster import AsyncCluster, Cluster
 from fencepost.verbs import serving
-from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.bodies import Listed, NewTopicBody
 from fencepost.verbs.models import problems
-from fencepost.verbs.remote import VerbError
 from fencepost.verbs.serving import ClusterBody
 
 MARKER: Final = "fencepost"
 MAX_KEPT: Final = 4
 """Processes that wait for a test with their options; of more, the one that waits longest stops."""
-MAX_EXCHANGES: Final = 50
-"""The last exchanges, which a report has; the journal has more while the test runs."""
-MAX_MESSAGE: Final = 300
-"""Characters of a request, and of an answer, in a report."""
 
 
 class InvalidOptions(Exception):
@@ -174,70 +165,3 @@ def _stop(servers: Sequence[Server]) -> None:
         server.serving.child.kill()
     for server in servers:
         server.serving.stop()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportBaseline:
-    """A cluster, with the ends of its log and of its journal when the test began."""
-
-    server: Server
-    log_position: int
-    last_exchange: int
-    """The number of the last exchange before the test."""
-
-    def sections(self) -> Iterator[tuple[str, str]]:
-        """Headings and texts."""
-        served = self.server.serving
-        try:
-            cluster = self.server.cluster
-            found = cluster.trace(since=self.last_exchange, limit=MAX_EXCHANGES)
-            journal = format_exchanges(found)
-        except VerbError as error:
-            journal = f"{escaped(str(error))}\n"
-        if journal:
-            yield f"fencepost: the last requests and answers at {served.bootstrap}", journal
-        log = served.log_since(self.log_position)
-        if log:
-            yield f"fencepost: its log, {served.log}", escaped_lines(log)
-
-
-def take_baseline(server: Server) -> ReportBaseline:
-    """A cluster from now on."""
-    last = server.cluster.trace(limit=1, source="all")
-    return ReportBaseline(
-        server=server,
-        log_position=server.serving.log_size(),
-        last_exchange=last[-1].number if last else 0,
-    )
-
-
-def fresh_baseline(server: Server) -> ReportBaseline:
-    """A cluster that has had no request yet."""
-    return ReportBaseline(server=server, log_position=server.serving.log_size(), last_exchange=0)
-
-
-def format_exchanges(exchanges: Sequence[ExchangeState]) -> str:
-    """Two lines for each exchange: client, broker and request; duration and answer."""
-    if not exchanges:
-        return ""
-    begin = exchanges[0].time_ms
-    return "".join(_line(each, begin) for each in exchanges)
-
-
-def _line(exchange: ExchangeState, begin: int) -> str:
-    head = (
-        f"#{exchange.number} +{exchange.time_ms - begin} ms"
-        f" {exchange.client_id or exchange.connection} -> broker {exchange.broker}:"
-        f" {exchange.api} v{exchange.version} {_clipped(exchange.request)}"
-    )
-    if exchange.answered_ms is None:
-        answer = "no answer"
-    else:
-        took = exchange.answered_ms - exchange.time_ms
-        answer = f"after {took} ms: {_clipped(exchange.response)}"
-    return f"{escaped(head)}\n    {escaped(answer)}\n"
-
-
-def _clipped(message: dict[str, object] | None) -> str:
-    text = json.dumps(message)
-    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}..."

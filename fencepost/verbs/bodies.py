@@ -350,4 +350,20 @@ class EventFilter(Body):
     model_config = ConfigDict(strict=False)  # a query is all text
 
     since: Annotated[int, Field(ge=0)] | None = None
-    """Begin with the kept events of a higher ``number``."""
+    """Begin with the kept events of a higher ``number``; 0: with the first ones."""
+    follow: bool = True
+    """Whether later events are sent as they happen. If not, the answer is the kept events as lines
+    of JSON; without ``since`` all of them."""
+
+
+class TimelineQuery(Body):
+    """Where the timeline begins, and how long it may be."""
+
+    model_config = ConfigDict(strict=False)  # a query is all text
+
+    since: Annotated[int, Field(ge=0)] = 0
+    """Only events of a higher ``number``."""
+    requests_since: Annotated[int, Field(ge=0)] = 0
+    """Only requests of a higher ``number``."""
+    limit: Annotated[int, Field(ge=4, le=MAX_LISTED)] = 500
+    """The maximum of lines; of more, some in the middle are left out."""

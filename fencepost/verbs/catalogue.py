@@ -23,11 +23,13 @@ from fencepost.verbs.answers.cluster import (
     ExchangeState,
     FaultState,
     TierFaultState,
+    TimelineState,
 )
 from fencepost.verbs.answers.groups import GroupsState, GroupState
 from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
 from fencepost.verbs.answers.topics import (
     CompactionState,
+    ElectState,
     PartitionState,
     StepState,
     TierState,
@@ -197,7 +199,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         method=_POST,
         path=f"{_PARTITION}/elect",
         request_model=bodies.ElectBody,
-        response_model=PartitionState,
+        response_model=ElectState,
         command="elect",
         summary=(
             "Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."
@@ -511,8 +513,17 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         shape=Shape.STREAM,
         command="events",
         summary=(
-            "Stream every change of state as server-sent events, from now on or from a number on."
+            "Stream verbs and changes of state as server-sent events, from now or from a number on."
         ),
+    ),
+    Verb(
+        name="timeline",
+        method=_GET,
+        path="/v1/timeline",
+        request_model=bodies.TimelineQuery,
+        response_model=TimelineState,
+        command="timeline",
+        summary="Show verbs, events and requests in one order of time, and the state at the end.",
     ),
     Verb(
         name="trace",

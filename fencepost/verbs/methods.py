@@ -17,11 +17,13 @@ from fencepost.verbs.answers.cluster import (
     ExchangeState,
     FaultState,
     TierFaultState,
+    TimelineState,
 )
 from fencepost.verbs.answers.groups import GroupsState, GroupState
 from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
 from fencepost.verbs.answers.topics import (
     CompactionState,
+    ElectState,
     PartitionState,
     StepState,
     TierState,
@@ -30,6 +32,8 @@ from fencepost.verbs.answers.topics import (
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import Remote
 from fencepost.verbs.remote_async import AsyncRemote
+
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
 
 
 class Verbs:
@@ -215,11 +219,11 @@ class Verbs:
         *,
         leader: int,
         unclean: bool = False,
-    ) -> PartitionState:
+    ) -> ElectState:
         """Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."""
         return self.remote.call(
             VERBS["elect"],
-            PartitionState,
+            ElectState,
             {
                 "topic": topic,
                 "partition": partition,
@@ -741,14 +745,35 @@ class Verbs:
         self,
         *,
         since: int | None = None,
+        follow: bool = True,
     ) -> Iterator[EventState]:
-        """Stream every change of state as server-sent events, from now on or from a number on."""
+        """Stream verbs and changes of state as server-sent events, from now or from a number on."""
         return self.remote.call_stream(
             VERBS["events"],
             EventState,
             {},
             {
                 "since": since,
+                "follow": follow,
+            },
+        )
+
+    def timeline(
+        self,
+        *,
+        since: int = 0,
+        requests_since: int = 0,
+        limit: int = 500,
+    ) -> TimelineState:
+        """Show verbs, events and requests in one order of time, and the state at the end."""
+        return self.remote.call(
+            VERBS["timeline"],
+            TimelineState,
+            {},
+            {
+                "since": since,
+                "requests_since": requests_since,
+                "limit": limit,
             },
         )
 
@@ -994,11 +1019,11 @@ class AsyncVerbs:
         *,
         leader: int,
         unclean: bool = False,
-    ) -> PartitionState:
+    ) -> ElectState:
         """Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."""
         return await self.remote.call(
             VERBS["elect"],
-            PartitionState,
+            ElectState,
             {
                 "topic": topic,
                 "partition": partition,
@@ -1520,14 +1545,35 @@ class AsyncVerbs:
         self,
         *,
         since: int | None = None,
+        follow: bool = True,
     ) -> AsyncIterator[EventState]:
-        """Stream every change of state as server-sent events, from now on or from a number on."""
+        """Stream verbs and changes of state as server-sent events, from now or from a number on."""
         return self.remote.call_stream(
             VERBS["events"],
             EventState,
             {},
             {
                 "since": since,
+                "follow": follow,
+            },
+        )
+
+    async def timeline(
+        self,
+        *,
+        since: int = 0,
+        requests_since: int = 0,
+        limit: int = 500,
+    ) -> TimelineState:
+        """Show verbs, events and requests in one order of time, and the state at the end."""
+        return await self.remote.call(
+            VERBS["timeline"],
+            TimelineState,
+            {},
+            {
+                "since": since,
+                "requests_since": requests_since,
+                "limit": limit,
             },
         )
 

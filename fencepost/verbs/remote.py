@@ -6,11 +6,11 @@ is kept for the next request, since tests ask often.
 
 import json
 import socket
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from functools import partial
+from functools import partial, wraps
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import Final, TypeVar
+from typing import Final, ParamSpec, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
@@ -25,7 +25,23 @@ from fencepost.verbs.models import problems
 TIMEOUT_S: Final = 30.0
 _EVERY_INTERFACE: Final = frozenset({"", "0.0.0.0", "::"})
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
 A = TypeVar("A", bound=Answer)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def without_frames(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a `VerbError` begin here: what is beneath says nothing to the author of a test."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except VerbError as error:
+            raise error.with_traceback(None) from None
+
+    return call
 
 
 class VerbError(Exception):
@@ -103,6 +119,7 @@ class Remote:
         self.url = first.url
         self._idle = [first]
 
+    @without_frames
     def call_raw(self, verb: Verb, path: Mapping[str, object], given: Body | None) -> bytes:
         """Carry out a verb, and its answer as it came.
 
@@ -111,6 +128,7 @@ class Remote:
         with self._idle_connection() as connection:
             return connection.call_raw(verb, path, given)
 
+    @without_frames
     def call(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> A:
@@ -121,6 +139,7 @@ class Remote:
         with self._idle_connection() as connection:
             return connection.call(verb, answers, path, given)
 
+    @without_frames
     def call_list(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> list[A]:
@@ -128,6 +147,7 @@ class Remote:
         with self._idle_connection() as connection:
             return connection.call_list(verb, answers, path, given)
 
+    @without_frames
     def call_stream(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> Iterator[A]:
@@ -226,9 +246,11 @@ class ControlConnection:
         with closing(lines):
             for line in lines:
                 field, _, value = line.partition(b": ")
-                if field == b"data":
+                # A stream that is not followed is lines of JSON.
+                content = line if line.startswith(b"{") else value if field == b"data" else None
+                if content is not None:
                     with self._reading(verb):
-                        event = answers.model_validate_json(value)
+                        event = answers.model_validate_json(content)
                     yield event
 
     def _stream_lines(

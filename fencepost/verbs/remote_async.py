@@ -14,6 +14,7 @@ from fencepost.verbs.remote import TIMEOUT_S, ControlConnection, VerbError
 MAX_THREADS: Final = 64
 """Of one `AsyncRemote`: requests that may wait for their answers at the same time."""
 
+__tracebackhide__ = True  # as in `remote`
 A = TypeVar("A", bound=Answer)
 T = TypeVar("T")
 
@@ -98,8 +99,8 @@ class AsyncRemote:
             connection.abort()
             asked.add_done_callback(lambda _: connection.close())
             raise
-        except VerbError:
+        except VerbError as error:
             self._idle.append(connection)
-            raise
+            raise error.with_traceback(None) from None
         self._idle.append(connection)
         return answer

@@ -23,10 +23,11 @@ from fencepost.broker.server import logs
 from fencepost.cli import main, rich_output, tables
 from fencepost.cli.output import Text, complain, line, plain_lines, show_json, show_text
 from fencepost.cli.verb_commands import BY_WORDS, print_answer
-from fencepost.testing.servers import format_exchanges
+from fencepost.testing.report import as_text
 from fencepost.verbs.answers import Answer
-from fencepost.verbs.answers.cluster import ExchangeState
+from fencepost.verbs.answers.cluster import ExchangeState, TimelineState
 from fencepost.verbs.catalogue import CATALOGUE, Shape, Verb
+from fencepost.verbs.timeline_text import timeline_text
 from tests.cli.shell import REQUIRED, Json, Shell
 from tests.cli.terminal import shown, terminal
 from tests.harness.fake_control_api import FakeControlApi, Reply, ok, refusal, stream
@@ -211,10 +212,12 @@ def test_what_is_printed_by_hand_is_escaped(
 
 
 def test_a_failing_tests_report_is_of_its_own_lines_alone() -> None:
-    state = answer(ExchangeState)
-    assert isinstance(state, ExchangeState)
-    assert acting(format_exchanges([state])) == set()
-    assert format_exchanges([state]).count("\n") == 2
+    state = answer(TimelineState)
+    assert isinstance(state, TimelineState)
+    text = as_text(timeline_text(state))
+    assert SHOWN in text
+    assert acting(text) == set()
+    assert text.count("\n") == len(list(timeline_text(state)))
 
 
 def test_the_log_on_a_terminal_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,7 +320,7 @@ def test_a_recording_of_watch_has_our_control_bytes_alone(
         seen = made.wait_for("\\x1b]0;title")
         ask_for_hostile_names(attacked)
         made.wait_for("fault_hit", seen)
-        made.wait_for("client_id=", seen)
+        made.wait_for("fault_hit", seen)
         made.interrupt()
         assert made.finish() == 0
         assert acting(made.written) == set()

@@ -12,7 +12,7 @@ from fencepost.cli.watch import TopicPartition, WatchState
 from fencepost.verbs.answers.cluster import EventState
 from tests.cli.shell import Shell, produce
 
-T0 = TopicPartition("t", 0)
+T0 = TopicPartition(internal=False, topic="t", partition=0)
 
 
 def event(kind: str, topic: str | None = None, partition: int | None = None) -> EventState:
@@ -46,7 +46,7 @@ def test_everything_is_looked_at_when_an_event_is_about_much(
     shell.json("fault add Fetch --drop --topic none")
     watched.record([event(kind)])
     assert watched.partitions[T0].offline == (2,)
-    assert TopicPartition("u", 0) in watched.partitions
+    assert TopicPartition(internal=False, topic="u", partition=0) in watched.partitions
     assert watched.cluster.brokers[1].state == "stopped"
     assert len(watched.faults) == 1
 

@@ -63,6 +63,7 @@ CALLS: Final[dict[tuple[str, str], Json]] = {
     ("POST", f"{BROKER}/start"): None,
     ("POST", f"{BROKER}/kill"): None,
     ("POST", "/v1/clock/advance"): {"ms": 1},
+    ("GET", "/v1/timeline"): None,
     ("GET", "/v1/trace"): None,
     ("GET", "/v1/trace/wait"): None,
     ("GET", "/v1/faults"): None,

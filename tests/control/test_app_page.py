@@ -148,10 +148,12 @@ async def test_the_page_names_no_kind_of_fault_by_hand() -> None:
 @needs_node
 async def test_events_are_listed_the_newest_first(control: httpx.AsyncClient) -> None:
     await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1]]})
-    event = {"time_ms": 0, "topic": "t", "partition": 0, "broker": 2, "details": {"leader": 2}}
+    event = {"time_ms": 0, "text": "t-0: leader 1 -> 2 in epoch 1"}
     steps = [
         ("event", json.dumps({"number": number, "kind": "leader_changed", **event}))
         for number in (1, 2)
     ]
     shown = await browse(control, *steps, ("wait", "events", "1  00:00"))
-    assert shown["events"].startswith("2  00:00:00.000  leader_changed  t-0, broker 2  leader 2")
+    assert shown["events"].startswith(
+        "2  00:00:00.000  leader_changed  t-0: leader 1 -> 2 in epoch 1"
+    )

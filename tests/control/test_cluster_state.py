@@ -99,6 +99,7 @@ async def test_a_partition_is_shown_whole(server: Server, control: httpx.AsyncCl
         "log_start_offset": 0,
         "gate": {"open": True, "until_offset": 2},
         "remote": None,
+        "explanation": None,
     }
     assert uuid.UUID(made["topic_id"]).int
     logs = [server.cluster.brokers[b].replicas["t", 0].log for b in (2, 1)]
@@ -116,10 +117,11 @@ async def test_a_partition_is_shown_whole(server: Server, control: httpx.AsyncCl
         "epochs": [{"epoch": 0, "start_offset": 0}, {"epoch": 1, "start_offset": 2}],
         "held": False,
         "held_at": None,
+        "zombie": False,
     }
     assert replicas == [
-        {"broker": 2, "role": "follower", "state": "idle", **same},
-        {"broker": 1, "role": "leader", "state": "leading", **same},
+        {"broker": 2, "role": "follower", "state": "idle", "label": "idle", **same},
+        {"broker": 1, "role": "leader", "state": "leading", "label": "leading", **same},
     ]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 import pytest
 
-from fencepost.control import guard, limits, routes_journal
+from fencepost.control import guard, limits, routes_events
 from fencepost.verbs.catalogue import CATALOGUE, Verb
 from tests.harness.control_client import ok
 from tests.harness.in_process_server import HOST, control_plane, sockets, url
@@ -264,7 +264,7 @@ async def test_no_more_requests_are_answered_at_a_time_than_may_be(
 async def test_no_more_streams_are_open_than_may_be(
     control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(routes_journal, "MAX_STREAMS", 2)
+    monkeypatch.setattr(routes_events, "MAX_STREAMS", 2)
     async with AsyncExitStack() as streams:
         for _ in range(2):
             await streams.enter_async_context(control.stream("GET", "/v1/events"))

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.broker.server.trace_file import Describe, Item, TraceEvent, TraceFile
+from fencepost.broker.core.events import Event
+from fencepost.broker.server.trace_file import Describe, Item, TraceFile
 from fencepost.control.lazy_app import trace_lines
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from tests.harness.control_client import Json, ok
@@ -46,13 +47,15 @@ async def test_lines_are_what_the_api_shows(
     events = [line["event"] for line in lines if "event" in line]
     assert [(event["number"], event["kind"]) for event in events] == [
         (0, "trace_started"),
-        (1, "topic_created"),
-        (2, "leader_changed"),
+        (1, "verb"),
+        (2, "topic_created"),
+        (3, "verb"),
+        (4, "leader_changed"),
         (0, "trace_ended"),
     ]
-    assert events[1]["details"]["leaders"] == [[1, 0]]
-    assert events[2]["details"]["leader"] == 2
-    assert not events[2]["details"]["unclean"]
+    assert events[2]["details"]["leaders"] == [[1, 0]]
+    assert events[4]["details"]["leader"] == 2
+    assert not events[4]["details"]["unclean"]
     assert lines[-1]["newest"] == max(each["number"] for each in exchanges)
 
 
@@ -85,7 +88,7 @@ async def test_a_trace_that_lacks_a_line_does_not_say_that_it_is_whole(
         describe = trace_lines()
 
         def picky(item: Item) -> bytes:
-            if not isinstance(item, TraceEvent):
+            if not isinstance(item, Event):
                 raise ZeroDivisionError
             return describe(item)
 

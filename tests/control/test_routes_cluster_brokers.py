@@ -210,6 +210,12 @@ async def test_a_zombie_serves_on_and_is_healed(server: Server, control: httpx.A
     shown = await partition(control)
     assert (shown["leader"], shown["offline"]) == (2, [1])
     assert shown["replicas"][0]["role"] == "leader", "as far as it knows"
+    assert [each["label"] for each in shown["replicas"]] == ["zombie leader", "leading", "idle"]
+    assert [each["zombie"] for each in shown["replicas"]] == [True, False, False]
+    assert shown["explanation"].startswith(
+        "two leaders: broker 2 leads in epoch 1 by the word of the controller,"
+        " and still broker 1 in epoch 0"
+    )
     async with kafka(server, 1) as client:
         answer = await client.ask("metadata", 12, MetadataRequest(topics=None))
     assert answer.topics[0].partitions[0].leader_id == 1
@@ -217,6 +223,7 @@ async def test_a_zombie_serves_on_and_is_healed(server: Server, control: httpx.A
     assert (state["fenced"], state["isolated_from"]) == (False, [])
     shown = await partition(control)
     assert shown["replicas"][0]["role"] == "follower"
+    assert (shown["explanation"], shown["replicas"][0]["label"]) == (None, "idle")
     assert sorted(shown["isr"]) == [1, 2, 3]
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from fencepost.broker.core.events import Kind
 from tests.harness.control_client import Json, ok, refused
 from tests.harness.typed_client import produce
 
@@ -43,6 +44,7 @@ async def test_after_an_election_the_leader_serves_at_once(
 ) -> None:
     state = await verb(control, "elect", {"leader": 2})
     assert (state["leader"], state["leader_epoch"], state["isr"]) == (2, 1, [1, 2, 3])
+    assert state["lost"] is None
     assert await produce(server, "t") == 0
     state = await ok(control, "GET", PARTITION)
     assert log_ends(state) == [1, 1, 1]
@@ -61,7 +63,22 @@ async def test_an_unclean_election_loses_what_the_new_leader_does_not_have(
     assert (state["leader"], state["leader_epoch"]) == (3, 1)
     assert state["isr"][0] == 3
     assert log_ends(state) == [1, 1, 1], "the others have followed already"
+    assert state["lost"] == {
+        "broker": 1,
+        "start_offset": 1,
+        "end_offset": 2,
+        "records": 1,
+        "committed_records": 1,
+    }
+    (told,) = [e for e in server.cluster.events.since(0) if e.kind is Kind.RECORDS_LOST]
+    assert (told.topic, told.partition, told.broker) == ("t", 0, 1)
     assert await produce(server, "t") == 1
+
+
+async def test_a_leader_that_is_held_is_named_so(control: httpx.AsyncClient) -> None:
+    await verb(control, "replicas/2/hold", {"at": 5})
+    state = await verb(control, "elect", {"leader": 2})
+    assert [each["label"] for each in state["replicas"]] == ["idle", "held leader at 5", "idle"]
 
 
 async def test_the_gate_is_closed_until_the_high_watermark_has_caught_up(

@@ -168,7 +168,7 @@ async def test_a_leader_that_has_forgotten_learns_again_when_its_task_runs(
     known = (await tier(control, "upload"))["remote"]
     heard = hear(server)
     assert (await tier(control, "forget"))["remote"] == NOTHING
-    assert [each.kind for each in heard] == [Kind.TIER_FORGOTTEN]
+    assert [each.kind for each in heard] == [Kind.VERB, Kind.TIER_FORGOTTEN]
     assert await remote(control) == NOTHING
     answer = await tier(control, "upload")
     assert (answer["uploaded"], answer["remote"]) == ([], known)

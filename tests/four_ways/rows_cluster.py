@@ -53,11 +53,17 @@ LOOKING: Final = (
         refused="REQUEST_TIMED_OUT",
     ),
     Row(
+        verb="timeline",
+        command="timeline --since 99999999 --requests-since 99999999",
+        given={"since": 99999999, "requests_since": 99999999},
+        answers={"lines": [], "brokers": [], "groups": []},
+    ),
+    Row(
         verb="events",
         command="events --since SINCE --count 1",
         given={"since": SINCE},
         before=(WATCH,),
-        answers={"kind": "topic_created", "topic": TOPIC},
+        answers={"kind": "verb", "details": {"verb": "create_topic"}},
     ),
 )
 

@@ -62,7 +62,7 @@ TOPICS: Final = (
         command="elect t 0 --leader 3 --unclean",
         given={**PLACE, "leader": 3, "unclean": True},
         before=(NEW_TOPIC, HOLD_THIRD, PRODUCE),
-        answers={"leader": 3},
+        answers={"leader": 3, "lost": {"broker": 1, "start_offset": 0, "records": 1}},
         changes=partition(leader=3, high_watermark=0),
     ),
     Row(

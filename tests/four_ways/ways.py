@@ -96,7 +96,7 @@ class Cast:
         with self.http.stream("GET", VERBS["events"].path) as answer:
             events = _data(answer)
             self.ask("create_topic", {"name": TOPIC, "assignments": [[1, 2, 3]]})
-            number: int = next(each for each in events if each["kind"] == "topic_created")["number"]
+            number: int = next(each for each in events if each["kind"] == "verb")["number"]
             return number
 
 

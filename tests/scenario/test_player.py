@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fencepost.broker.server.server import Server
-from fencepost.control.routes_journal import EventStream
+from fencepost.control.routes_events import EventStream
 from tests.scenario.scenarios import Told, fails, passes, played
 
 
@@ -98,7 +98,7 @@ async def test_events_begin_with_the_reset_however_late_it_is_told(
         """\
         - {events: {}, expect: {0: {kind: reset}}}
         - events: {}
-          until: {1: {kind: topic_created}}
+          until: {2: {kind: topic_created}}
         """,
     )
 

@@ -1,12 +1,19 @@
 """``fencepost simulate``: what it prints, and how it ends."""
 
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from fencepost.cli import main
+from docs.generate import ROOT
+from fencepost.cli import main, simulate
+from fencepost.simulation.report import RunTotals
 from fencepost.simulation.runner import replay
 from fencepost.simulation.schedule import Setup, parse
+from tests.cli.terminal import terminal
 from tests.simulation.mutants import MUTANTS, gate_off
 
 BREAKS_THE_GATE = next(mutant.first_seed for mutant in MUTANTS if mutant.inject is gate_off)
@@ -84,7 +91,7 @@ def test_a_file_that_is_no_schedule_is_refused(
     assert "there is no action 'explode'" in capsys.readouterr().err
 
 
-OF_SEEDS = "a run of seeds, which heeds --seeds, --seed, --steps, --jobs, --consumers"
+OF_SEEDS = "a run of seeds, which heeds --seeds, --seed, --steps, --jobs, --consumers, --no-gate"
 RECORDED = "--record, which heeds --seed, --minutes, --as-is"
 PLAYED = "--schedule, which heeds no other option"
 
@@ -121,3 +128,52 @@ def test_what_would_have_no_effect_is_refused(
     told = f"fencepost simulate: {flag} has no effect on {heedless}\n"
     assert capsys.readouterr() == ("", told)
     assert not Path("run").exists()
+
+
+# -- the gate, progress and Ctrl-C --------------------------------------------------------------
+
+
+@pytest.mark.unmeasured
+def test_the_counterexample_of_the_docs_can_be_made(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "simulation.md").read_text()
+    shown = page.partition("    $ fencepost simulate --seed 37 ")[2].partition("\n\n")[0]
+    options, _, report = f"--seed 37 {shown}".partition("\n")
+    assert main(["simulate", *options.split()]) == 1
+    printed = capsys.readouterr().out
+    assert textwrap.dedent(report) == printed.partition("\ntrace ")[0]
+
+
+def test_a_schedule_remembers_that_the_gate_is_off(capsys: pytest.CaptureFixture[str]) -> None:
+    setup = Setup(gate=False)
+    assert parse(str(setup)).setup == setup
+    assert str(setup).endswith(" gate=off")
+    assert parse(str(Setup(first_id=0, gate=False))).setup.first_id == 0
+
+
+def test_an_interrupt_ends_with_what_was_run_so_far(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = simulate._parts
+
+    def interrupted(
+        seeds: range, play: Callable[[range], RunTotals], jobs: int
+    ) -> Iterator[RunTotals]:
+        yield next(parts(seeds, play, jobs))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(simulate, "_parts", interrupted)
+    assert main(["simulate", "--seeds", "45", "--steps", "5", "--jobs", "1"]) == 130
+    first, last = capsys.readouterr().out.splitlines()
+    assert first == "interrupted: 20 of 45 seeds were run to the end"
+    assert last.startswith("20 seeds, 100 steps, ")
+    assert "every invariant held" in last
+
+
+def test_a_terminal_shows_how_far_it_is_until_an_interrupt() -> None:
+    with terminal("simulate --seeds 1000000 --steps 50 --jobs 2", columns=100, rows=24) as made:
+        made.wait_for("of 1,000,000 seeds, ")
+        made.interrupt()
+        assert made.finish() == 130
+        assert "of 1,000,000 seeds were run to the end" in made.plain
+        assert "every invariant held (" in made.plain
+        assert "Traceback" not in made.plain

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.harness.process import wait_until_gone
 from tests.harness.run import run
 from tests.testing.runs import UNDER_XDIST, command, environment, numbers, pytest_run, write
+
+if TYPE_CHECKING:
+    from tests.harness.served_cluster import Cluster
 
 
 def test_pytest_loads_it_by_itself(tmp_path: Path) -> None:
@@ -91,3 +96,37 @@ def test_each_worker_has_its_own(tmp_path: Path) -> None:
     pids = numbers(tmp_path, 6)
     assert len(set(pids)) == 2
     wait_until_gone(pids)
+
+
+def test_a_refused_verb_shows_the_line_of_the_test_and_no_other(tmp_path: Path) -> None:
+    source = """
+        async def kill(cluster):
+            await cluster.kill_broker(9)
+
+        def test_that_fails(fencepost):
+            fencepost.kill_broker(9)
+
+        def test_that_is_late(fencepost):
+            fencepost.wait_for_trace(timeout_ms=1)
+
+        def test_that_awaits(fencepost_async):
+            import asyncio
+            asyncio.run(kill(fencepost_async))
+    """
+    done = pytest_run(tmp_path, source, code=1)
+    assert "3 failed" in done.out
+    assert ">       fencepost.kill_broker(9)\nE       fencepost.verbs.remote.Refused: " in done.out
+    for name in ("methods.py", "remote.py", "remote_async.py", "contextlib", "direct cause"):
+        assert name not in done.out, name
+
+
+def test_without_pytest_the_traceback_is_short(cluster: Cluster, tmp_path: Path) -> None:
+    source = f"""
+        from fencepost.testing import Cluster
+        Cluster("", {cluster.control!r}).kill_broker(9)
+    """
+    write(tmp_path, source, "program.py")
+    done = run([sys.executable, "program.py"], cwd=tmp_path, code=1)
+    assert done.err.count("  File ") == 3
+    assert "During handling" not in done.err
+    assert "direct cause" not in done.err

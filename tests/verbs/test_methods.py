@@ -66,7 +66,8 @@ GIVEN: Final[dict[str, Given]] = {
     "tier": {"action": "delete-local"},
     "add_tier_fault": {"operation": "fetch", "error": True, "count": None},
     "advance_clock": {"ms": 5},
-    "events": {"since": 3},
+    "events": {"since": 3, "follow": False},
+    "timeline": {"since": 3, "requests_since": 4, "limit": 5},
     "trace": {"api": "Fetch", "broker": 1, "source": "brokers", "since": 3, "limit": 7},
     "wait_for_trace": {"topic": "t", "client_id": "c", "timeout_ms": 30},
 }

@@ -2,15 +2,16 @@
 
 Events about elections, ISRs, topics and the registration of brokers are derived from the images:
 `image_changes` compares each image with the one before. What no image shows, such as a follower
-that is held or a log that is truncated, is emitted by the code that does it. No event is made while
-there is no listener.
+that is held or a log that is truncated, is emitted by the code that does it. Events are numbered
+and kept from the start on (`event_history`), through a reset too.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
+from fencepost.broker.core.event_history import MAX_OF_KIND, EventHistory
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.metadata.image import (
     NO_LEADER,
@@ -114,6 +115,17 @@ class Kind(StrEnum):
     http_request, sasl_token or sasl_handshake; connection; client_id, null where it gave none]"""
     CLOCK_ADVANCED = "clock_advanced"
     """[ms]"""
+    VERB = "verb"
+    """A verb that changes something begins; the events of its effect follow. Of its parameters,
+    topic, partition and broker stand where those of other events do. [verb: its name, arguments]"""
+    VERB_REFUSED = "verb_refused"
+    """A verb was refused, without effect. [verb, arguments, error, message]"""
+    RECORDS_LOST = "records_lost"
+    """An unclean election lost records that ``broker`` had and the new leader lacks. [start_offset,
+    end_offset: exclusive, records, committed_records]"""
+    EVENTS_DROPPED = "events_dropped"
+    """Not an event: stands first where some of the events that were asked for are not kept any
+    more. [events: how many, kinds]"""
     RESET = "reset"
     """Everything is as it was at the start. Nothing tells what went with it."""
     TRACE_STARTED = "trace_started"
@@ -127,6 +139,8 @@ class Kind(StrEnum):
 
 TRACE_FILE_ONLY: Final = frozenset((Kind.TRACE_STARTED, Kind.TOPIC_KNOWN, Kind.TRACE_ENDED))
 """Events that no listener receives: they begin and end the files of a trace."""
+NEVER_EMITTED: Final = TRACE_FILE_ONLY | {Kind.EVENTS_DROPPED}
+"""Kinds that nothing in the cluster emits."""
 
 
 OF_THE_DISK: Final = frozenset(
@@ -155,19 +169,26 @@ class Event:
     broker: int | None = None
     details: Mapping[str, object] = field(default_factory=dict)
     """Numbers, text, None, and lists and mappings of these."""
+    number: int = field(default=0, compare=False)
+    """Its place among all events of the process, from 1; 0 for those of trace files alone."""
+    newest: int = field(default=0, compare=False)
+    """The number of the newest request that was received before it."""
 
 
 Listener = Callable[[Event], None]
 
 
 class Events:
-    """The listeners of a cluster's events.
+    """The events of a cluster so far, and the listeners of those to come.
 
     A listener is called during the change: it records the event and does nothing else.
     """
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, *, max_of_kind: int = MAX_OF_KIND) -> None:
         self._scheduler = scheduler
+        self._history: EventHistory[Event] = EventHistory(max_of_kind)
+        self.newest_request: Callable[[], int] = lambda: 0
+        """Gives the number of the newest request, where requests are numbered."""
         self.listeners: list[Listener] = []
         self.at_start: list[Event] = []
         """What a start found before there was a listener; the first ones only."""
@@ -182,9 +203,6 @@ class Events:
         **details: object,
     ) -> None:
         """Emit an event with the present time."""
-        is_kept = not self.listeners and kind in _KEPT and len(self.at_start) < _MOST_AT_START
-        if not self.listeners and not is_kept:
-            return
         event = Event(
             kind=kind,
             time_ms=self._scheduler.wall_ms(),
@@ -192,10 +210,12 @@ class Events:
             partition=partition,
             broker=broker,
             details=details,
+            number=self._history.newest + 1,
+            newest=self.newest_request(),
         )
-        if is_kept:
+        if not self.listeners and kind in _KEPT and len(self.at_start) < _MOST_AT_START:
             self.at_start.append(event)
-        self._notify(event)
+        self._record(event)
 
     @property
     def found_on_disk(self) -> list[Event]:
@@ -207,6 +227,29 @@ class Events:
         for event in self.at_start:
             self._notify(event)
 
+    @property
+    def newest(self) -> int:
+        """The number of the last event."""
+        return self._history.newest
+
+    def since(self, number: int) -> list[Event]:
+        """The events of a higher number that are kept, the oldest first.
+
+        Where some are not kept any more, an event of the kind EVENTS_DROPPED is the first; its
+        number is the one that was given, after which they came.
+        """
+        found = self._history.since(number)
+        missing = self.newest - number - len(found)
+        if missing <= 0:
+            return found
+        dropped = Event(
+            kind=Kind.EVENTS_DROPPED,
+            time_ms=found[0].time_ms,  # the newest event of a kind is always kept
+            details={"events": missing, "kinds": self._history.dropped_since(number)},
+            number=number,
+        )
+        return [dropped, *found]
+
     def emit_changes(
         self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]
     ) -> None:
@@ -214,9 +257,13 @@ class Events:
 
         :param changed: Names of topics that are new, gone or different in it.
         """
-        if self.listeners:
-            for event in image_changes(before, after, changed, time_ms=self._scheduler.wall_ms()):
-                self._notify(event)
+        newest = self.newest_request()
+        for event in image_changes(before, after, changed, time_ms=self._scheduler.wall_ms()):
+            self._record(replace(event, number=self._history.newest + 1, newest=newest))
+
+    def _record(self, event: Event) -> None:
+        self._history.add(event)
+        self._notify(event)
 
     def _notify(self, event: Event) -> None:
         for listener in tuple(self.listeners):

@@ -16,6 +16,7 @@ from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.network.links import CONTROLLER, BrokerId, ControllerNode, NodeId
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.node.unclean_elections import LostRecords, lost_records
 from fencepost.broker.replication.follower.follower import Follower
 from fencepost.broker.replication.follower.steps import Step
 from fencepost.broker.replication.replica import Replica
@@ -177,13 +178,29 @@ def _running(cluster: Cluster, broker_id: int) -> Broker:
 # -- partitions and replicas --------------------------------------------------------------------
 
 
-def elect(cluster: Cluster, topic: str, index: int, leader: int, *, unclean: bool = False) -> None:
+def elect(
+    cluster: Cluster, topic: str, index: int, leader: int, *, unclean: bool = False
+) -> LostRecords | None:
     """Make a broker the leader; the leader epoch rises, also where it led before.
 
     :param unclean: Whether it may be outside the ISR; then it is the whole ISR.
+    :returns: What is lost by it, None where that is nothing.
     """
+    lost = lost_records(cluster, topic, index, leader) if unclean else None
     cluster.controller.elect(topic, index, leader, unclean=unclean)
+    if lost is not None:
+        cluster.events.emit(
+            Kind.RECORDS_LOST,
+            topic=topic,
+            partition=index,
+            broker=lost.broker,
+            start_offset=lost.start_offset,
+            end_offset=lost.end_offset,
+            records=lost.records,
+            committed_records=lost.committed_records,
+        )
     cluster.scheduler.run_due()
+    return lost
 
 
 def hold(

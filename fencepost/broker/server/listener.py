@@ -5,6 +5,7 @@ listen holds it, so that no other process gets it.
 """
 
 import asyncio
+import errno
 import socket
 from collections import Counter
 from collections.abc import Mapping
@@ -38,9 +39,10 @@ class PortUnavailable(OSError):
     """A port that can't be listened on; the message is one readable line."""
 
 
-def bind(host: str, port: int, backlog: int) -> socket.socket:
+def bind(host: str, port: int, backlog: int, *, option: str = "") -> socket.socket:
     """A socket that listens; port 0 picks a free one.
 
+    :param option: The option that the port comes from, which the error names.
     :raises PortUnavailable: When the address is in use, or not this machine's.
     """
     sock = socket.socket(_family(host), socket.SOCK_STREAM)
@@ -50,7 +52,7 @@ def bind(host: str, port: int, backlog: int) -> socket.socket:
         sock.listen(backlog)
     except OSError as error:
         sock.close()
-        raise _unavailable(host, port, error) from error
+        raise _unavailable(host, port, error, option) from error
     sock.setblocking(False)
     return sock
 
@@ -83,9 +85,11 @@ def _listen_again(held: socket.socket, host: str, port: int, backlog: int) -> No
         raise _unavailable(host, port, error) from error
 
 
-def _unavailable(host: str, port: int, error: OSError) -> PortUnavailable:
-    reason = error.strerror or str(error)
-    return PortUnavailable(f"can't listen on {host}:{port}: {reason.lower()}")
+def _unavailable(host: str, port: int, error: OSError, option: str = "") -> PortUnavailable:
+    reason = (error.strerror or str(error)).lower()
+    is_taken = error.errno == errno.EADDRINUSE
+    advice = f"; give another {option}, or {option} 0 for a free one" if is_taken and option else ""
+    return PortUnavailable(f"can't listen on {host}:{port}: {reason}{advice}")
 
 
 def _family(host: str) -> socket.AddressFamily:

@@ -23,9 +23,7 @@ from io import TextIOBase
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Final, TextIO, cast
 
-from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.core.log_levels import SERVER, Level, LogLevels
-from fencepost.protocol.other_protocols import SASL_HANDSHAKE, OtherProtocol
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
@@ -339,29 +337,3 @@ def _notice_line(event: str, detail: str, lines: int) -> str:
     time = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     notice = {"detail": detail, "lines": lines, "event": event, "level": "error", "timestamp": time}
     return json.dumps(notice) + "\n"
-
-
-# -- events -------------------------------------------------------------------------
-
-_FAILURES: Final = frozenset({Kind.RECORDS_MISSING, Kind.REPLICA_FAILED, Kind.STORAGE_FAILED})
-
-
-def log_warning(event: Event) -> None:
-    """Log an event of which the person who runs the cluster should know."""
-    if event.kind is Kind.CONFIG_WITHOUT_EFFECT:
-        logger().warning(event.kind.value, **_place(event), **event.details)
-    if event.kind is Kind.OTHER_PROTOCOL and event.details["protocol"] == SASL_HANDSHAKE:
-        # Any other is the reason for which its connection closes.
-        detail = OtherProtocol.SASL.advice
-        logger().warning(event.kind.value, **_place(event), **event.details, detail=detail)
-    if event.kind is Kind.MEMORY_FULL:
-        logger().warning(
-            event.kind.value, **event.details, detail="Produce is refused; see --max-memory"
-        )
-    if event.kind in _FAILURES:
-        logger().error(event.kind.value, **_place(event), **event.details)
-
-
-def _place(event: Event) -> dict[str, str | int]:
-    where = {"topic": event.topic, "partition": event.partition, "broker": event.broker}
-    return {name: value for name, value in where.items() if value is not None}

@@ -198,6 +198,8 @@ class Ready:
     pid: int
     controller: str | None = None
     """Where the controller listens for tools; None where it does not."""
+    last_event: int = 0
+    """The number of the last event: of the reset, where that is what it confirms."""
 
 
 def tune_garbage_collection() -> None:
@@ -310,7 +312,10 @@ async def _serve(
     with _serving_files(cluster):
         await server.start()
         tune_garbage_collection()
-        ready = partial(on_ready, _ready(server, options.control_host, sockets.control))
+
+        def ready() -> None:
+            on_ready(_ready(server, options.control_host, sockets.control))
+
         ready()
         logs.protect_stdout()  # a reset writes to it as well
         if cluster.persistence is None:
@@ -324,6 +329,7 @@ async def _serve(
         plane = asyncio.ensure_future(control_plane(server, sockets.control, stop))
         plane.add_done_callback(lambda _: stop.set())  # if it fails, the server stops
         await stop.wait()
+        server.event_log.begin()
         logs.logger().info("stopping")
         await server.stop()
     cluster.close()
@@ -451,4 +457,5 @@ def _ready(server: Server, control_host: str, control_socket: socket.socket) -> 
         controller=None if controller is None else bootstrap([controller]),
         control=f"http://{in_uri(control_host)}:{control_socket.getsockname()[1]}",
         pid=os.getpid(),
+        last_event=server.cluster.events.newest,
     )

@@ -20,6 +20,7 @@ from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.server import logs
 from fencepost.broker.server.asyncio_connection import AsyncioConnection
+from fencepost.broker.server.event_log import EventLog
 from fencepost.broker.server.event_loop import BusyPoll, DeferredFree, LoopDriver
 from fencepost.broker.server.journal import Journal
 from fencepost.broker.server.listener import ConnectionQuotas, Listener, PortUnavailable
@@ -64,7 +65,9 @@ class Server:
         self.request_memory = RequestMemory(max_request_bytes)
         self.event_metrics = EventMetrics()
         cluster.network.observe = self.journal.observe
-        cluster.events.listeners += (self.event_metrics.record, logs.log_warning)
+        cluster.events.newest_request = lambda: self.journal.newest
+        self.event_log = EventLog(cluster.events)
+        cluster.events.listeners += (self.event_metrics.record, self.event_log.record)
         self._sockets = sockets
         self._listeners: dict[int, list[Listener]] = {}
         """Those of each broker, by its id, the first one's first."""

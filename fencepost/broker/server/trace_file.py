@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
@@ -138,16 +138,7 @@ _SWITCH_INTERVAL_S: Final = 0.0005
 """With Python's 5 ms, the loop would wait so long for a thread that formats a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceEvent:
-    """An event and its place among the requests."""
-
-    event: Event
-    newest: int
-    """The number of the newest request before it."""
-
-
-Item: TypeAlias = AnyExchange | TraceEvent
+Item: TypeAlias = AnyExchange | Event
 Describe: TypeAlias = Callable[[Item], bytes]
 """Formats a line, without its end."""
 MakeDescribe: TypeAlias = Callable[[], Describe]
@@ -156,14 +147,10 @@ MakeDescribe: TypeAlias = Callable[[], Describe]
 
 def subscribe(cluster: "Cluster", journal: "Journal", add: Callable[[Item], None]) -> None:
     """Add the cluster's state, and then every exchange and event."""
-
-    def add_event(event: Event) -> None:
-        add(TraceEvent(with_details(cluster, event), journal.newest))
-
     for event in initial_events(cluster):
-        add_event(event)
+        add(replace(event, newest=journal.newest))
     journal.listeners.append(add)
-    cluster.events.listeners.append(add_event)
+    cluster.events.listeners.append(lambda event: add(with_details(cluster, event)))
 
 
 class TraceUnavailable(OSError):
@@ -223,8 +210,8 @@ class TraceFile:
         self._thread.join()
         server = self._server
         if server is not None and kind is None and not (self._has_failed or self._lacks_lines):
-            ended = Event(kind=Kind.TRACE_ENDED, time_ms=server.clock.wall_ms())
-            self._write(TraceEvent(ended, server.journal.newest))
+            now_ms, newest = server.clock.wall_ms(), server.journal.newest
+            self._write(Event(kind=Kind.TRACE_ENDED, time_ms=now_ms, newest=newest))
         try:
             self._files.close()
         except OSError as error:  # also after an earlier failure: a few bytes are buffered

@@ -210,6 +210,10 @@ class EventState(Answer):
     broker: int | None
     details: dict[str, object]
     """Fields that depend on the kind."""
+    newest: int = 0
+    """``number`` of the last request received before it; requests with higher ones came later."""
+    text: str = ""
+    """The event in one line, without number and time."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -222,6 +226,61 @@ class EventState(Answer):
                     "partition": 0,
                     "broker": 2,
                     "details": {"leader": 2, "previous_leader": 1, "leader_epoch": 3},
+                    "newest": 40,
+                    "text": "orders-0: leader 1 -> 2 in epoch 3",
+                }
+            ]
+        }
+    )
+
+
+class TimelineLine(Answer):
+    """A verb, an event or a request; or several of the same that followed each other."""
+
+    time_ms: int
+    """Of the first, since 1970-01-01 UTC."""
+    until_ms: int
+    """Of the last."""
+    times: int
+    """How many."""
+    kind: Literal["verb", "event", "request"]
+    text: str
+
+
+class TimelineState(Answer):
+    """What happened, in one order of time, and the state at the end, in lines of text."""
+
+    seed: int
+    """Of the cluster's random choices (``--seed``)."""
+    lines: tuple[TimelineLine, ...]
+    left_out: tuple[str, ...]
+    """What is not shown: telemetry, events of internal topics, what is not kept any more."""
+    brokers: tuple[str, ...]
+    """Brokers that do not run as usual."""
+    partitions: tuple[str, ...]
+    """Those of internal topics only where they have no leader."""
+    groups: tuple[str, ...]
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "seed": 7,
+                    "lines": [
+                        {
+                            "time_ms": 1764000000000,
+                            "until_ms": 1764000000000,
+                            "times": 1,
+                            "kind": "verb",
+                            "text": "kill_broker broker 1",
+                        }
+                    ],
+                    "left_out": [],
+                    "brokers": ["broker 1: killed, fenced"],
+                    "partitions": [
+                        "orders-0: leader 2 in epoch 1, ISR 2, high watermark 42; replicas 2 at 42"
+                    ],
+                    "groups": ["shipping: Stable, generation 1, 2 members; orders-0 at 40, lag 2"],
                 }
             ]
         }

@@ -1,8 +1,9 @@
 """Topics, their partitions and replicas, and their remote tiers: states, and results of verbs."""
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import ConfigDict
+from pydantic.config import JsonDict
 
 from fencepost.verbs.answers import Answer
 
@@ -49,6 +50,10 @@ class ReplicaState(Answer):
     held_at: int | None
     """Up to where it may fetch, exclusive; null where it is not held, or not at an offset."""
     segments: tuple[SegmentState, ...]
+    zombie: bool = False
+    """Whether it leads in an epoch that is over: the controller's news do not reach its broker."""
+    label: str = ""
+    """Its state in words, such as ``held at 17`` or ``zombie leader``."""
 
 
 class FetchState(Answer):
@@ -253,6 +258,54 @@ class GateState(Answer):
     """The leader's log end at its election; -1 while there is none."""
 
 
+class LostState(Answer):
+    """Records that an unclean election lost: the new leader lacks them."""
+
+    broker: int
+    """The broker that has them, and truncates them when it follows."""
+    start_offset: int
+    end_offset: int
+    """Exclusive."""
+    records: int | None
+    """Null where that broker's files can't be read."""
+    committed_records: int | None
+    """Those below the high watermark; if the leader is down, those that all of the ISR have."""
+
+
+_PARTITION_EXAMPLE: Final[JsonDict] = {
+    "topic": "orders",
+    "topic_id": "1c9b5c04-9b5e-4b0a-8d53-0b1ee7b1d0a4",
+    "partition": 0,
+    "leader": 1,
+    "leader_epoch": 0,
+    "isr": [1],
+    "offline": [],
+    "high_watermark": 42,
+    "last_stable_offset": 42,
+    "log_start_offset": 0,
+    "gate": {"open": True, "until_offset": 0},
+    "replicas": [
+        {
+            "broker": 1,
+            "role": "leader",
+            "state": "leading",
+            "log_start_offset": 0,
+            "local_log_start_offset": 0,
+            "log_end_offset": 42,
+            "high_watermark": 42,
+            "epochs": [{"epoch": 0, "start_offset": 0}],
+            "held": False,
+            "held_at": None,
+            "segments": [{"base_offset": 0, "bytes": 4711, "records": 42}],
+            "zombie": False,
+            "label": "leading",
+        }
+    ],
+    "remote": None,
+    "explanation": None,
+}
+
+
 class PartitionState(Answer):
     """A partition and its replicas. Offsets are the leader's; -1 while there is none."""
 
@@ -273,38 +326,31 @@ class PartitionState(Answer):
     """In the order of the assignment, the preferred leader first."""
     remote: RemoteState | None
     """Null for a topic without ``remote.storage.enable``, and while there is no leader."""
+    explanation: str | None = None
+    """Why more than one broker leads; null where that is not so."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_PARTITION_EXAMPLE]})
+
+
+class ElectState(PartitionState):
+    """A partition after an election, and what the election lost."""
+
+    lost: LostState | None = None
+    """Null where the new leader has all records of the last one; always, if the election was
+    clean."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
                 {
-                    "topic": "orders",
-                    "topic_id": "1c9b5c04-9b5e-4b0a-8d53-0b1ee7b1d0a4",
-                    "partition": 0,
-                    "leader": 1,
-                    "leader_epoch": 0,
-                    "isr": [1],
-                    "offline": [],
-                    "high_watermark": 42,
-                    "last_stable_offset": 42,
-                    "log_start_offset": 0,
-                    "gate": {"open": True, "until_offset": 0},
-                    "replicas": [
-                        {
-                            "broker": 1,
-                            "role": "leader",
-                            "state": "leading",
-                            "log_start_offset": 0,
-                            "local_log_start_offset": 0,
-                            "log_end_offset": 42,
-                            "high_watermark": 42,
-                            "epochs": [{"epoch": 0, "start_offset": 0}],
-                            "held": False,
-                            "held_at": None,
-                            "segments": [{"base_offset": 0, "bytes": 4711, "records": 42}],
-                        }
-                    ],
-                    "remote": None,
+                    **_PARTITION_EXAMPLE,
+                    "lost": {
+                        "broker": 1,
+                        "start_offset": 40,
+                        "end_offset": 42,
+                        "records": 2,
+                        "committed_records": 2,
+                    },
                 }
             ]
         }

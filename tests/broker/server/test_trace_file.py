@@ -18,7 +18,7 @@ import pytest
 from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.server import trace_file
 from fencepost.broker.server import trace_file as module
-from fencepost.broker.server.trace_file import Item, TraceEvent, TraceFile, TraceUnavailable
+from fencepost.broker.server.trace_file import Item, TraceFile, TraceUnavailable
 from tests.harness.wait import wait_until
 
 PATIENCE_S: Final = 10
@@ -31,13 +31,13 @@ def switch_interval() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def event(number: int) -> TraceEvent:
-    return TraceEvent(Event(kind=Kind.RESET, time_ms=number), 0)
+def event(number: int) -> Event:
+    return Event(kind=Kind.RESET, time_ms=number)
 
 
 def describe(item: Item) -> bytes:
-    assert isinstance(item, TraceEvent)
-    return b'{"at":%d}' % item.event.time_ms
+    assert isinstance(item, Event)
+    return b'{"at":%d}' % item.time_ms
 
 
 def make_describe() -> Callable[[Item], bytes]:

@@ -114,7 +114,7 @@ def test_one_that_left_more_to_the_tier_than_a_new_leader_has_starts_anew() -> N
 def test_who_is_gone_or_leads_builds_no_more(undo: str) -> None:
     driver = held_while_building()
     before = driver.new
-    actions: dict[str, Callable[[], None]] = {
+    actions: dict[str, Callable[[], object]] = {
         "stop": lambda: stop(driver.cluster, 2),
         "wipe": lambda: wipe(driver.cluster, "t", 0, 2),
         "elect": lambda: elect(driver.cluster, "t", 0, 2, unclean=True),

@@ -1,0 +1,63 @@
+"""The events that are kept, from the start of the process on, for readers who come later.
+
+Each kind has a bounded queue of its own, so that a frequent one, such as the hits of a fault, does
+not push out elections and verbs. A reader gets what is kept in the order in which it happened, and
+how many are not kept any more.
+"""
+
+from collections import deque
+from itertools import takewhile
+from operator import attrgetter
+from typing import Final, Generic, Protocol, TypeVar
+
+MAX_OF_KIND: Final = 2048
+"""How many events of one kind are kept."""
+
+
+class _Numbered(Protocol):
+    """An event: numbers rise by one, from 1."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def number(self) -> int: ...
+
+
+E = TypeVar("E", bound=_Numbered)
+
+
+class EventHistory(Generic[E]):
+    """The last events of each kind, which a reset does not clear."""
+
+    def __init__(self, max_of_kind: int) -> None:
+        self._max_of_kind = max_of_kind
+        self._kept: dict[str, deque[E]] = {}
+        self._dropped: dict[str, int] = {}
+        """The number of the newest event of a kind that is not kept any more."""
+        self.newest = 0
+        """The number of the last event."""
+
+    def add(self, event: E) -> None:
+        """Keep an event, whose number is the next one."""
+        self.newest = event.number
+        kept = self._kept.get(event.kind)
+        if kept is None:
+            kept = self._kept[event.kind] = deque()
+        elif len(kept) == self._max_of_kind:
+            self._dropped[event.kind] = kept.popleft().number
+        kept.append(event)
+
+    def since(self, number: int) -> list[E]:
+        """The events of a higher number that are kept, the oldest first."""
+        found = [
+            event
+            for kept in self._kept.values()
+            for event in takewhile(lambda event: event.number > number, reversed(kept))
+        ]
+        found.sort(key=attrgetter("number"))
+        return found
+
+    def dropped_since(self, number: int) -> list[str]:
+        """The kinds of which some events of a higher number are not kept any more, by name."""
+        return sorted(kind for kind, last in self._dropped.items() if last > number)

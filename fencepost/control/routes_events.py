@@ -1,0 +1,178 @@
+"""The verbs on the events of the cluster.
+
+All watchers of events read from the ones that are kept, each at its own pace. A watcher that is too
+slow misses the oldest and is sent their number; events never wait for a watcher. A stream is text
+(the HTML standard, "Server-sent events"): ``id``, ``event`` and ``data`` lines and an empty line
+for each event, and at times a comment, which is a line that begins with a colon. Without ``follow``
+the answer ends with the events so far, each a line of JSON.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from typing import Annotated, Final
+
+from fastapi import Depends, Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.core.events import Event, Events, Kind
+from fencepost.control import end_state
+from fencepost.control.message_json import event_state
+from fencepost.control.routes_journal import read_journal
+from fencepost.control.routing import Served, serves
+from fencepost.control.timeline import timeline_lines, trimmed
+from fencepost.protocol.errors import ErrorCode
+from fencepost.verbs.answers.cluster import EventState, TimelineState
+from fencepost.verbs.bodies import MAX_LISTED, EventFilter, TimelineQuery, TraceQuery
+
+MAX_STREAMS: Final = 128
+"""How many watchers there may be."""
+KEEP_ALIVE_S: Final = 15.0
+"""How long a stream is silent at most: longer, and a proxy may close it."""
+_COMMENT: Final = ": still here\n\n"
+_PORTION: Final = 512
+"""How many events are sent before the loop serves others."""
+_LINES_TYPE: Final = "application/x-ndjson"
+
+
+class EventStream:
+    """The streams of the watchers.
+
+    :param events: Their source; it is listened to from the first watcher on.
+    """
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._is_listening = False
+        self._is_closed = False
+        self._watchers: set[asyncio.Event] = set()
+
+    def watch(self, since: int | None = None) -> AsyncIterator[str]:
+        """A stream of what happens from this call on, until `close`.
+
+        :param since: Begin with the kept events of a higher number.
+        :raises ControllerError: THROTTLING_QUOTA_EXCEEDED when there are `MAX_STREAMS` already.
+        """
+        if len(self._watchers) >= MAX_STREAMS:
+            raise ControllerError(
+                ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+                f"{MAX_STREAMS} streams of events are open already, which is as many as may be",
+            )
+        if not self._is_listening:
+            self._is_listening = True
+            self._events.listeners.append(lambda _: self._wake_watchers())
+        newest = self._events.newest
+        return self._stream(newest if since is None else min(since, newest))
+
+    def close(self) -> None:
+        """End every stream: the cluster goes down."""
+        self._is_closed = True
+        self._wake_watchers()
+
+    async def _stream(self, cursor: int) -> AsyncIterator[str]:
+        """The events behind the cursor, and comments while there are none."""
+        arrived = asyncio.Event()
+        self._watchers.add(arrived)
+        try:
+            yield _COMMENT
+            while not self._is_closed:
+                arrived.clear()
+                found = self._events.since(cursor)
+                if found:
+                    yield _server_sent(found)
+                    cursor = found[-1].number
+                elif not await _wait_for_event(arrived):
+                    yield _COMMENT
+        finally:
+            self._watchers.discard(arrived)
+
+    def _wake_watchers(self) -> None:
+        for watcher in self._watchers:
+            watcher.set()
+
+
+async def _wait_for_event(arrived: asyncio.Event) -> bool:
+    """Wait for an event; False when none comes for `KEEP_ALIVE_S`."""
+    try:
+        async with asyncio.timeout(KEEP_ALIVE_S):
+            await arrived.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _server_sent(events: Iterable[Event]) -> str:
+    lines = []
+    for event in events:
+        if event.kind is Kind.EVENTS_DROPPED:
+            lines.append(f": {event.details['events']} events were missed\n\n")
+        data = event_state(event).model_dump_json()
+        lines.append(f"id: {event.number}\nevent: {event.kind}\ndata: {data}\n\n")
+    return "".join(lines)
+
+
+async def _lines(events: list[Event]) -> AsyncIterator[str]:
+    for begin in range(0, len(events), _PORTION):
+        portion = events[begin : begin + _PORTION]
+        yield "".join(f"{event_state(event).model_dump_json()}\n" for event in portion)
+        await asyncio.sleep(0)
+
+
+async def _event_stream(request: Request) -> EventStream:
+    stream: EventStream = request.app.state.event_stream
+    return stream
+
+
+class _EventStreamResponse(StreamingResponse):
+    """Server-sent events."""
+
+    media_type = "text/event-stream"
+
+
+@serves(
+    "events",
+    response_class=_EventStreamResponse,
+    responses={
+        200: {
+            "model": EventState,
+            "description": "The data of each event; without follow, each is a line",
+            "content": {_LINES_TYPE: {}},
+        }
+    },
+)
+async def events(
+    server: Served,
+    stream: Annotated[EventStream, Depends(_event_stream)],
+    wanted: Annotated[EventFilter, Query()],
+    last_event_id: Annotated[int | None, Header(ge=0)] = None,
+) -> Response:
+    if not wanted.follow:
+        found = server.cluster.events.since(wanted.since or 0)
+        return StreamingResponse(_lines(found), media_type=_LINES_TYPE)
+    since = wanted.since if last_event_id is None else last_event_id
+    return _EventStreamResponse(stream.watch(since))
+
+
+# -- the timeline ------------------------------------------------------------------------------
+
+
+@serves("timeline")
+async def timeline(server: Served, wanted: Annotated[TimelineQuery, Query()]) -> TimelineState:
+    cluster = server.cluster
+    events = [event_state(event) for event in cluster.events.since(wanted.since)]
+    query = TraceQuery(since=wanted.requests_since, limit=MAX_LISTED)
+    exchanges = await read_journal(server.journal, cluster, query)
+    left_out: Counter[str] = Counter()
+    lines = timeline_lines(events, exchanges, left_out)
+    notes = [f"{what}: {count}" for what, count in left_out.items()]
+    if len(exchanges) == MAX_LISTED:
+        notes.append(f"requests before number {exchanges[0].number}, there are too many")
+    return TimelineState(
+        seed=cluster.options.seed,
+        lines=tuple(trimmed(lines, wanted.limit)),
+        left_out=tuple(notes),
+        brokers=tuple(end_state.unusual_brokers(cluster)),
+        partitions=tuple(end_state.partitions(cluster)),
+        groups=tuple(end_state.groups(cluster)),
+    )
