@@ -21,6 +21,7 @@ ALWAYS: Final = "always"
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 _METAVARS: Final = {
     "api": "API",
+    "bandwidth": "BYTES",
     "broker": "B",
     "client_id": "ID",
     "error": "NAME|CODE",
@@ -28,6 +29,7 @@ _METAVARS: Final = {
     "id": "ID",
     "leader": "B",
     "partition": "P",
+    "pieces": "BYTES",
     "stale_metadata": "EPOCH",
     "topic": "TOPIC",
     "transactional_id": "ID",
@@ -51,11 +53,17 @@ class Kind(StrEnum):
     """Given repeatedly, each time a list with commas."""
     PAIRS = auto()
     """Given repeatedly, as KEY=VALUE."""
+    PAIR = auto()
+    """NAME=VALUE; the first may be given alone, and the second is null then."""
+    TEXT_OR_LIST = auto()
+    """One value, or several with commas."""
+    ACTIONS = auto()
+    """Given repeatedly, or with commas: an action of a fault, such as ``delay=200`` or ``drop``."""
 
     @property
     def is_repeated(self) -> bool:
         """Whether it may be given more than once."""
-        return self in (Kind.LIST, Kind.LISTS, Kind.PAIRS)
+        return self in (Kind.LIST, Kind.LISTS, Kind.PAIRS, Kind.ACTIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,15 +112,13 @@ class Parameter:
     @property
     def metavar(self) -> str:
         """What stands for its value in a usage."""
-        if self.kind is Kind.PAIRS:
-            return "KEY=VALUE"
+        if self.kind in _METAVARS_OF_KINDS:
+            return _METAVARS_OF_KINDS[self.kind]
         name = self._value
         return f"{name}|{ALWAYS}" if self.may_be_always else name
 
     @property
     def _value(self) -> str:
-        if self.kind is Kind.LISTS:
-            return "B,B,..."
         if self.kind is Kind.LIST:
             return "|".join((*self.choices, "B"))
         if self.choices:
@@ -134,6 +140,11 @@ class Parameter:
             return self._read_all(given)
         if self.kind in (Kind.NUMBER, Kind.TEXT_OR_NUMBER):
             return _number(given)
+        if self.kind is Kind.PAIR:
+            name, equals, value = given.partition("=")
+            return [name, value if equals else None]
+        if self.kind is Kind.TEXT_OR_LIST:
+            return _list(given) if "," in given else _number(given)
         return _fraction(given) if self.kind is Kind.FRACTION else given
 
     def _read_all(self, given: Sequence[str]) -> object:
@@ -141,9 +152,25 @@ class Parameter:
             return {key: value for key, _, value in (text.partition("=") for text in given)}
         if self.kind is Kind.LISTS:
             return [_list(text) for text in given]
+        if self.kind is Kind.ACTIONS:
+            return [_action(part.strip()) for text in given for part in text.split(",")]
         if len(given) == 1 and given[0] in self.choices:
             return given[0]
         return [element for text in given for element in _list(text)]
+
+
+_METAVARS_OF_KINDS: Final = {
+    Kind.LISTS: "B,B,...",
+    Kind.PAIRS: "KEY=VALUE",
+    Kind.PAIR: "NAME=VALUE",
+    Kind.ACTIONS: "ACTION,...",
+}
+
+
+def _action(text: str) -> object:
+    """``delay=200`` is ``{"delay": 200}``; a word alone is an action without a value."""
+    name, equals, value = text.partition("=")
+    return {name: _number(value)} if equals else name
 
 
 def _list(text: str) -> list[int | str]:
@@ -234,8 +261,10 @@ def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -
 
 
 def _model(annotation: object) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
+    """The model that a field has, which may be left out; None where it has something else."""
+    kinds = [each for each in _types(annotation) if each is not NoneType]
+    if len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], BaseModel):
+        return kinds[0]
     return None
 
 
@@ -254,8 +283,7 @@ def _types(annotation: object) -> Iterator[object]:
 def _kind(types: Sequence[object]) -> Kind:
     origins = {get_origin(each): each for each in types}
     if tuple in origins:
-        element = next(_types(get_args(origins[tuple])[0]))
-        return Kind.LISTS if get_origin(element) is tuple else Kind.LIST
+        return _kind_of_tuple(get_args(origins[tuple]), may_be_one=str in types)
     if dict in origins:
         return Kind.PAIRS
     if bool in types or (Literal[True] in types and str not in types):
@@ -263,6 +291,21 @@ def _kind(types: Sequence[object]) -> Kind:
     if int in types:
         return Kind.TEXT_OR_NUMBER if str in types else Kind.NUMBER
     return Kind.FRACTION if float in types else Kind.TEXT
+
+
+def _kind_of_tuple(elements: Sequence[object], *, may_be_one: bool) -> Kind:
+    """The kind of an array, by its elements.
+
+    :param may_be_one: Whether one of them may be given in its place.
+    """
+    if may_be_one:
+        return Kind.TEXT_OR_LIST
+    if Ellipsis not in elements:
+        return Kind.PAIR
+    first = next(_types(elements[0]))
+    if _model(first) is not None:
+        return Kind.ACTIONS
+    return Kind.LISTS if get_origin(first) is tuple else Kind.LIST
 
 
 def _choices(types: Sequence[object]) -> Iterator[str]:

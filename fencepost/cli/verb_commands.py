@@ -84,13 +84,14 @@ def _value(parameter: Parameter, given: object) -> object:
 
 def _set_field(fields: Fields, parameter: Parameter, value: object) -> None:
     """Set a field, in the models that it is in."""
+    if value is None:
+        return
     inner = fields
     for name in parameter.field_path[:-1]:
         made = inner.setdefault(name, {})
         assert isinstance(made, dict)
         inner = made
-    if value is not None:
-        inner[parameter.name] = None if parameter.may_be_always and value == ALWAYS else value
+    inner[parameter.name] = None if parameter.may_be_always and value == ALWAYS else value
 
 
 def _checked(verb: Verb, known: Sequence[Parameter], fields: Mapping[str, object]) -> Body | None:
@@ -257,5 +258,11 @@ def _help(parameter: Parameter) -> str:
     """The model's docstring, without the marks that only JSON needs."""
     text = " ".join(parameter.description.split()).replace("``", "").replace('"', "")
     text = text.replace("null", "always" if parameter.may_be_always else "left out")
-    repeated = " May be repeated." if parameter.kind.is_repeated else ""
-    return f"{text}{repeated}".strip()
+    return f"{text}{_MORE_HELP.get(parameter.kind, '')}".strip()
+
+
+_MORE_HELP: Final = {
+    **{kind: " May be repeated." for kind in Kind if kind.is_repeated},
+    Kind.ACTIONS: " Each is the name of an option above, such as drop or delay=200.",
+    Kind.TEXT_OR_LIST: " Several are given with commas.",
+}

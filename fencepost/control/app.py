@@ -33,7 +33,7 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Kind
 from fencepost.broker.server import logs
 from fencepost.broker.server.server import Server
-from fencepost.control import routes_cluster, routes_journal, routes_tier
+from fencepost.control import routes_cluster, routes_faults, routes_journal, routes_tier
 from fencepost.control.access import Access
 from fencepost.control.guard import Guard
 from fencepost.control.lazy_app import LOOPBACK
@@ -46,7 +46,7 @@ from fencepost.verbs.bodies import FaultAction
 from fencepost.verbs.models import all_models, problem
 
 API_VERSION: Final = "1"
-ROUTES: Final = (routes_cluster, routes_journal, routes_tier)
+ROUTES: Final = (routes_cluster, routes_faults, routes_journal, routes_tier)
 """Modules that fill the router."""
 _DESCRIPTION: Final = (
     "What a test can see of a cluster and do to it. A request that changes something is answered "

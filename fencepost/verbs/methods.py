@@ -347,7 +347,7 @@ class Verbs:
 
     def add_fault(
         self,
-        api: str | int,
+        api: str | int | Sequence[str | int],
         *,
         versions: str | int | None = None,
         broker: int | None = None,
@@ -357,10 +357,12 @@ class Verbs:
         partition: int | None = None,
         group: str | None = None,
         transactional_id: str | None = None,
+        record: Mapping[str, object] | None = None,
         count: int | None = 1,
         after: int = 0,
         probability: float = 1,
-        action: Mapping[str, object],
+        action: str | Mapping[str, object] | None = None,
+        sequence: Sequence[str | Mapping[str, object]] | None = None,
     ) -> FaultState:
         """Add a fault for matching requests; of several faults the first that matches hits."""
         return self.remote.call(
@@ -377,10 +379,12 @@ class Verbs:
                 "partition": partition,
                 "group": group,
                 "transactional_id": transactional_id,
+                "record": record,
                 "count": count,
                 "after": after,
                 "probability": probability,
                 "action": action,
+                "sequence": sequence,
             },
         )
 
@@ -903,7 +907,7 @@ class AsyncVerbs:
 
     async def add_fault(
         self,
-        api: str | int,
+        api: str | int | Sequence[str | int],
         *,
         versions: str | int | None = None,
         broker: int | None = None,
@@ -913,10 +917,12 @@ class AsyncVerbs:
         partition: int | None = None,
         group: str | None = None,
         transactional_id: str | None = None,
+        record: Mapping[str, object] | None = None,
         count: int | None = 1,
         after: int = 0,
         probability: float = 1,
-        action: Mapping[str, object],
+        action: str | Mapping[str, object] | None = None,
+        sequence: Sequence[str | Mapping[str, object]] | None = None,
     ) -> FaultState:
         """Add a fault for matching requests; of several faults the first that matches hits."""
         return await self.remote.call(
@@ -933,10 +939,12 @@ class AsyncVerbs:
                 "partition": partition,
                 "group": group,
                 "transactional_id": transactional_id,
+                "record": record,
                 "count": count,
                 "after": after,
                 "probability": probability,
                 "action": action,
+                "sequence": sequence,
             },
         )
 

@@ -45,7 +45,7 @@ CONTRACT: Final = {
     ("GET", "/v1/faults"): "",
     ("POST", "/v1/faults"): (
         "api versions broker client_id topic partition group transactional_id count after "
-        "probability action"
+        "probability action record sequence"
     ),
     ("DELETE", "/v1/faults"): "",
     ("GET", "/v1/faults/{id}"): "",
@@ -59,7 +59,10 @@ CONTRACT: Final = {
     ("GET", "/v1/trace/wait"): "api client_id topic since",
 }
 """What other programs rely on: each request, and the names of its fields."""
-ACTIONS: Final = {"error", "delay", "disconnect", "throttle", "drop", "corrupt", "stale_metadata"}
+ACTIONS: Final = frozenset(
+    "error delay disconnect throttle drop corrupt stale_metadata bandwidth pieces silent refuse "
+    "observe".split()
+)
 """What a fault does."""
 TIER_ACTIONS: Final = {"upload", "delete-local", "expire", "forget"}
 """What may be done about a partition's tier."""

@@ -110,8 +110,30 @@ class Server:
             with self._opening(self._listeners.values()) as opened:
                 self._deferred_free.add(self.journal.clear())
                 operator_actions.restore(self.cluster)
+                for listener in self._listeners.values():
+                    listener.close_silent()
                 self.cluster.reset()
             await self._accept(opened)
+            await self._apply_faults()
+
+    async def apply_faults(self) -> None:
+        """Let ports refuse, and connections be silent, as the faults say that are set now.
+
+        :raises ControllerError: BROKER_NOT_AVAILABLE when another process took the port of a broker
+            that refused connections; it goes on refusing them.
+        """
+        async with self._ports:
+            await self._apply_faults()
+
+    async def _apply_faults(self) -> None:
+        faults = self.cluster.faults
+        for broker_id, listener in self._listeners.items():
+            listener.end_silence()
+            try:
+                await listener.refuse(self._loop, refuses=faults.refuses_connections(broker_id))
+            except PortUnavailable as error:
+                problem = f"{error}, and broker {broker_id} goes on refusing connections"
+                raise ControllerError(ErrorCode.BROKER_NOT_AVAILABLE, problem) from error
 
     # -- brokers --------------------------------------------------------------------------------
 
