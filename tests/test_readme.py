@@ -86,7 +86,11 @@ def test_kcat_does_what_the_readme_shows(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["steer", "control", "replicas", "brokers", "time", "faults", "tier", "seen"]
+    "name",
+    [
+        *("steer", "control", "replicas", "brokers", "time", "tier", "seen", "verify"),
+        *("faults", "faults-sequence", "faults-connections"),
+    ],
 )
 def test_the_commands_that_steer_work(name: str, tmp_path: Path) -> None:
     tool("curl")

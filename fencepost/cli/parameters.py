@@ -238,14 +238,14 @@ def _fields(
         inner = _model(field.annotation)
         if inner is None:
             yield _parameter(place, field, is_argument=not outer and name in positional)
-        else:
-            yield from _fields(inner, place, ())
+        for each in (inner,) if inner is not None else _alternatives(field):
+            yield from _fields(each, place, ())
 
 
 def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -> Parameter:
     types = list(_types(field.annotation))
-    is_required = field.is_required()
-    default = None if is_required or field.default_factory else field.default
+    is_required = field.is_required() and not any(_alternatives(field))
+    default = None if field.is_required() or field.default_factory else field.default
     kind = _kind(types)
     return Parameter(
         field_path=place,
@@ -266,6 +266,14 @@ def _model(annotation: object) -> type[BaseModel] | None:
     if len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], BaseModel):
         return kinds[0]
     return None
+
+
+def _alternatives(field: FieldInfo) -> Iterator[type[BaseModel]]:
+    """Models that may be given in place of a plain value."""
+    for each in _types(field.annotation):
+        model = _model(each)
+        if model is not None:
+            yield model
 
 
 def _types(annotation: object) -> Iterator[object]:

@@ -89,7 +89,8 @@ def _set_field(fields: Fields, parameter: Parameter, value: object) -> None:
     inner = fields
     for name in parameter.field_path[:-1]:
         made = inner.setdefault(name, {})
-        assert isinstance(made, dict)
+        if not isinstance(made, dict):
+            raise InvalidUsage(f"give --{name} or {parameter.flags[0]}, not both")
         inner = made
     inner[parameter.name] = None if parameter.may_be_always and value == ALWAYS else value
 

@@ -33,20 +33,26 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Kind
 from fencepost.broker.server import logs
 from fencepost.broker.server.server import Server
-from fencepost.control import routes_cluster, routes_faults, routes_journal, routes_tier
+from fencepost.control import (
+    routes_cluster,
+    routes_faults,
+    routes_journal,
+    routes_tier,
+    routes_verify,
+)
 from fencepost.control.access import Access
 from fencepost.control.guard import Guard
 from fencepost.control.lazy_app import LOOPBACK
 from fencepost.control.limits import MAX_HEAD_BYTES, BodyLimit, LimitedProtocol
 from fencepost.control.routes_journal import EventStream
-from fencepost.control.routing import Served, router
+from fencepost.control.routing import Served, Unmet, router
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import UnknownName
 from fencepost.verbs.bodies import FaultAction
 from fencepost.verbs.models import all_models, problem
 
 API_VERSION: Final = "1"
-ROUTES: Final = (routes_cluster, routes_faults, routes_journal, routes_tier)
+ROUTES: Final = (routes_cluster, routes_faults, routes_journal, routes_tier, routes_verify)
 """Modules that fill the router."""
 _DESCRIPTION: Final = (
     "What a test can see of a cluster and do to it. A request that changes something is answered "
@@ -258,6 +264,8 @@ def _install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
 
 async def _refused(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ControllerError)
+    if isinstance(error, Unmet):
+        return JSONResponse(error.answer.model_dump(mode="json"), 409)
     return _answer(_STATUS.get(error.code, 400), error.code.name, error.message)
 
 

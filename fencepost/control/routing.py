@@ -21,6 +21,18 @@ from fencepost.verbs.models import add_descriptions
 
 F = TypeVar("F", bound=Callable[..., object])
 
+
+class Unmet(ControllerError):
+    """What a request waited for did not happen: REQUEST_TIMED_OUT, with what there is instead.
+
+    :param answer: The whole answer.
+    """
+
+    def __init__(self, answer: ErrorAnswer) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, answer.message)
+        self.answer = answer
+
+
 add_descriptions()  # before any route is made of the models
 
 router: Final = APIRouter(

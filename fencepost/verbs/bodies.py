@@ -264,7 +264,7 @@ class FaultAction(Derived, Body):
         return tuple(name for name, field in cls.model_fields.items() if field.annotation == flag)
 
 
-class _SelectorsBody(Derived, Body):
+class SelectorsBody(Derived, Body):
     """What selects requests: all of it must match."""
 
     @field_validator("api", mode="wrap", check_fields=False)
@@ -292,7 +292,7 @@ class _SelectorsBody(Derived, Body):
 
 
 @given_record()
-class RecordBody(Derived, Body):
+class SelectedRecord(Derived, Body):
     """A record, by its key, its value or a header; all that is given must be equal."""
 
     @field_validator("*")
@@ -310,8 +310,8 @@ class RecordBody(Derived, Body):
         return self
 
 
-@given_fault(FaultAction, RecordBody)
-class FaultBody(_SelectorsBody):
+@given_fault(FaultAction, SelectedRecord)
+class FaultBody(SelectorsBody):
     """A fault: which requests it hits, and its effect. All selectors must match."""
 
     @model_validator(mode="after")

@@ -24,6 +24,7 @@ from fencepost.verbs.answers.topics import (
     TierState,
     TopicState,
 )
+from fencepost.verbs.answers.verify import Verified
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import Remote
 from fencepost.verbs.remote_async import AsyncRemote
@@ -588,6 +589,43 @@ class Verbs:
             },
         )
 
+    def verify(
+        self,
+        api: str | int | Sequence[str | int],
+        *,
+        count: int | Mapping[str, object],
+        since: int = 0,
+        versions: str | int | None = None,
+        broker: int | None = None,
+        client_id: str | None = None,
+        source: Literal["clients", "brokers"] | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        record: Mapping[str, object] | None = None,
+    ) -> Verified:
+        """Verify how many matching requests came; refused with the nearest ones."""
+        return self.remote.call(
+            VERBS["verify"],
+            Verified,
+            {},
+            {
+                "count": count,
+                "since": since,
+                "api": api,
+                "versions": versions,
+                "broker": broker,
+                "client_id": client_id,
+                "source": source,
+                "topic": topic,
+                "partition": partition,
+                "group": group,
+                "transactional_id": transactional_id,
+                "record": record,
+            },
+        )
+
 
 class AsyncVerbs:
     """The verbs of a cluster, for asyncio.
@@ -1145,5 +1183,42 @@ class AsyncVerbs:
                 "error": error,
                 "since": since,
                 "timeout_ms": timeout_ms,
+            },
+        )
+
+    async def verify(
+        self,
+        api: str | int | Sequence[str | int],
+        *,
+        count: int | Mapping[str, object],
+        since: int = 0,
+        versions: str | int | None = None,
+        broker: int | None = None,
+        client_id: str | None = None,
+        source: Literal["clients", "brokers"] | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        record: Mapping[str, object] | None = None,
+    ) -> Verified:
+        """Verify how many matching requests came; refused with the nearest ones."""
+        return await self.remote.call(
+            VERBS["verify"],
+            Verified,
+            {},
+            {
+                "count": count,
+                "since": since,
+                "api": api,
+                "versions": versions,
+                "broker": broker,
+                "client_id": client_id,
+                "source": source,
+                "topic": topic,
+                "partition": partition,
+                "group": group,
+                "transactional_id": transactional_id,
+                "record": record,
             },
         )

@@ -36,12 +36,16 @@ class Refused(VerbError):
     """The cluster refuses, without any effect; or the arguments are invalid, and nothing is sent.
 
     :param code: Kafka's name of the error where there is one.
+    :param details: What else the cluster answered, such as the records nearest to an expectation.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(
+        self, code: str, message: str, details: Mapping[str, object] | None = None
+    ) -> None:
         super().__init__(f"{message} ({code})")
         self.code = code
         self.message = message
+        self.details: Mapping[str, object] = details or {}
 
 
 class Unreachable(VerbError):
@@ -307,7 +311,7 @@ class ControlConnection:
             return
         try:
             answer = json.loads(content)
-            raise Refused(answer["error"], answer["message"])
+            raise Refused(answer.pop("error"), answer.pop("message"), answer)
         except (ValueError, KeyError, TypeError):
             raise self._unexpected_answer(verb, f"{response.status} {response.reason}") from None
 

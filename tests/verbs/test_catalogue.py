@@ -51,6 +51,9 @@ CONTRACT: Final = {
     ("GET", "/v1/faults/{id}"): "",
     ("DELETE", "/v1/faults/{id}"): "",
     ("GET", "/v1/faults/{id}/wait"): "hits timeout_ms",
+    ("POST", "/v1/trace/verify"): (
+        "api versions broker client_id topic partition group transactional_id record count"
+    ),
     ("POST", "/v1/tier/faults"): "operation error delay_ms count",
     ("POST", "/v1/clock/advance"): "ms",
     ("POST", "/v1/reset"): "",
@@ -68,7 +71,7 @@ TIER_ACTIONS: Final = {"upload", "delete-local", "expire", "forget"}
 """What may be done about a partition's tier."""
 TIER_OPERATIONS: Final = {"upload", "fetch", "delete"}
 """What a tier fault may hit."""
-COMMANDS: Final = "topics partition elect hold release step broker fault tier".split()
+COMMANDS: Final = "topics partition elect hold release step broker fault tier verify".split()
 """What the command line begins with."""
 
 each_verb = pytest.mark.parametrize("verb", CATALOGUE, ids=[verb.name for verb in CATALOGUE])

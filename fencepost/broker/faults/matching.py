@@ -240,6 +240,28 @@ def _fetched(
         yield known, (index,)
 
 
+def shown_topics(api: Api, ctx: MatchContext, request: object) -> Iterator[str]:
+    """The topics that a request names, for a reader: with a partition, such as ``orders-0``."""
+    fields = topic_fields(api)
+    if fields is None:
+        return
+    is_grouped = api.name == "offset_fetch" and ctx.version >= FIRST_OFFSET_FETCH_OF_GROUPS
+    holders = cast("OffsetFetchRequest", request).groups if is_grouped else (request,)
+    for holder in holders:
+        for name, indexes in _topics(fields, ctx, holder):
+            if name is not None and indexes is None:
+                yield name
+            elif name is not None:
+                yield from (f"{name}-{index}" for index in indexes or ())
+
+
+def shown_keys(api: Api, fields: KeyFields | None, ctx: MatchContext, request: object) -> list[str]:
+    """The groups or transactional ids that a request names."""
+    if api.name == "offset_fetch" and ctx.version >= FIRST_OFFSET_FETCH_OF_GROUPS:
+        return [group.group_id for group in cast("OffsetFetchRequest", request).groups]
+    return [] if fields is None else [key for key in keys_of(fields, request) if key]
+
+
 # -- groups and transactional ids ---------------------------------------------------------------
 
 

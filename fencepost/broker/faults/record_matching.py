@@ -3,11 +3,17 @@
 Records are decoded only while such a fault is set. Batches that do not decode have no such record.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Final
 
 from fencepost.broker.core.context import TopicPartition
 from fencepost.broker.faults.selectors import RecordSelector, Selectors
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.messages.fetch import FetchResponse
+from fencepost.protocol.messages.produce import ProduceRequest
 from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import CorruptBatch, Record, iter_headers
 
@@ -31,6 +37,57 @@ def partitions_with_record(
     )
 
 
+MAX_TEXT: Final = 40
+"""Bytes of a key or a value that are shown."""
+MAX_SHOWN: Final = 3
+"""Records that are shown of a message."""
+
+
+def shown_records(request: object, response: object) -> Iterator[str]:
+    """The first records of a Produce, or of the response of a Fetch, for a reader."""
+    if isinstance(request, ProduceRequest):
+        buffers = [
+            partition.records or b""
+            for topic in request.topic_data
+            for partition in topic.partition_data
+        ]
+    elif isinstance(response, FetchResponse):
+        buffers = [
+            buffer
+            for topic in response.responses
+            for partition in topic.partitions
+            for buffer in partition.records or ()
+        ]
+    else:
+        return
+    budget = ReadBudget()
+    yield from islice(
+        (_shown(record) for each in buffers for record in _read(each, budget)), MAX_SHOWN
+    )
+
+
+def _read(batches: Buffer, budget: ReadBudget) -> Iterator[Record]:
+    """The records of batches, up to one that does not decode."""
+    view = memoryview(batches)
+    with suppress(CorruptBatch):
+        for at, header in iter_headers(view):
+            yield from budget.read(view[at : at + header.size])
+
+
+def _shown(record: Record) -> str:
+    """Such as ``key "17" value "two posts" header "type" "order"``."""
+    fields = [("key", record.key), ("value", record.value)]
+    headers = (f"header {json.dumps(name)} {_text(value)}" for name, value in record.headers)
+    return " ".join((*(f"{name} {_text(value)}" for name, value in fields), *headers))
+
+
+def _text(data: bytes | None) -> str:
+    if data is None:
+        return "null"
+    text = data[:MAX_TEXT].decode("utf-8", "backslashreplace")
+    return json.dumps(text, ensure_ascii=False) + ("..." if len(data) > MAX_TEXT else "")
+
+
 class _WantedRecord:
     """A selector as the bytes that records have."""
 
@@ -44,15 +101,7 @@ class _WantedRecord:
 
     def is_in(self, batches: Buffer, budget: ReadBudget) -> bool:
         """Whether any of these batches has such a record."""
-        view = memoryview(batches)
-        try:
-            return any(
-                self._is(record)
-                for at, header in iter_headers(view)
-                for record in budget.read(view[at : at + header.size])
-            )
-        except CorruptBatch:
-            return False
+        return any(map(self._is, _read(batches, budget)))
 
     def _is(self, record: Record) -> bool:
         return (

@@ -4,14 +4,20 @@ The control API's models are derived from it (`fencepost.verbs.derived`); `to_js
 are the only conversion. The command line imports this module, so it imports little.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Annotated, Any, Final, Self
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.faults.kinds import Action, Pass, Target, action_from_json
-from fencepost.broker.faults.selectors import EVERY, Limits, Selectors, json_forms
+from fencepost.broker.faults.selectors import (
+    EVERY,
+    Apis,
+    Limits,
+    Selectors,
+    read_fields,
+)
 from fencepost.protocol.apis import APIS, Api
 from fencepost.protocol.errors import ErrorCode
 
@@ -41,11 +47,7 @@ class FaultRule(Selectors):
         :raises ControllerError: INVALID_REQUEST where the versions are none.
         :raises UnknownName: Where the API or the error is none.
         """
-        forms = json_forms(cls)
-        read: dict[str, Any] = {
-            name: forms[name].read(value) if name in forms else value
-            for name, value in given.items()
-        }
+        read = read_fields(cls, given)
         if read.get("action") is not None:
             read["action"] = action_from_json(read["action"])
         if read.get("sequence") is not None:
@@ -57,11 +59,7 @@ class FaultRule(Selectors):
 
     def to_json(self) -> dict[str, object]:
         """Every field as JSON has it."""
-        forms = json_forms(type(self))
-        written: dict[str, object] = {}
-        for each in fields(self):
-            value = getattr(self, each.name)
-            written[each.name] = forms[each.name].write(value) if each.name in forms else value
+        written = Selectors.to_json(self)
         if self.action is not None:
             written["action"] = self.action.to_json()
         if self.sequence is not None:
@@ -97,13 +95,30 @@ def validated_apis(rule: FaultRule) -> tuple[Api, ...]:
     if rule.target is not Target.REQUESTS:
         _raise_first(_problems_before_requests(rule))
         return ()
-    if not rule.api.is_every:
-        for api in rule.api.named:
-            _raise_first(_problems(rule, api))
-        return rule.api.named
-    found = tuple(api for api in APIS if next(_problems(rule, api), None) is None)
+    return _apis_without(rule.api, lambda api: _problems(rule, api))
+
+
+def selected_apis(selectors: Selectors) -> tuple[Api, ...]:
+    """The APIs whose requests can match selectors, as `validated_apis`.
+
+    :raises ControllerError: INVALID_REQUEST where none can.
+    """
+    from fencepost.broker.faults.matching import selector_problems
+
+    return _apis_without(
+        selectors.api, lambda api: selector_problems(selectors, api, changes_responses=False)
+    )
+
+
+def _apis_without(apis: Apis, problems: Callable[[Api], Iterator[str]]) -> tuple[Api, ...]:
+    """Each of the APIs, as far as they are named; of every API those without a problem."""
+    if not apis.is_every:
+        for api in apis.named:
+            _raise_first(problems(api))
+        return apis.named
+    found = tuple(api for api in APIS if next(problems(api), None) is None)
     if not found:
-        _raise_first(f"api: no API can meet it: {each}" for each in _problems(rule, APIS[0]))
+        _raise_first(f"api: no API can meet it: {each}" for each in problems(APIS[0]))
     return found
 
 

@@ -5,7 +5,7 @@ description there. The command line imports this module, so it imports little.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
@@ -45,6 +45,14 @@ def json_forms(data: type) -> dict[str, JsonForm]:
     """The fields of a dataclass that JSON writes in a form of its own."""
     return {
         each.name: each.metadata[_JSON_FORM] for each in fields(data) if _JSON_FORM in each.metadata
+    }
+
+
+def read_fields(data: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a dataclass, read from JSON."""
+    forms = json_forms(data)
+    return {
+        name: forms[name].read(value) if name in forms else value for name, value in given.items()
     }
 
 
@@ -189,6 +197,24 @@ class Selectors:
     record: RecordSelector | None = field(default=None, metadata=_OPTIONAL_RECORD.as_metadata())
     """A record in the request, by its key, value or header; of Produce. An error is then only of
     the partitions with such a record."""
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """Make the selectors that checked JSON describes.
+
+        :raises ControllerError: INVALID_REQUEST where the versions are none.
+        :raises UnknownName: Where the API is none.
+        """
+        return cls(**read_fields(cls, given))
+
+    def to_json(self) -> dict[str, object]:
+        """Every field as JSON has it."""
+        forms = json_forms(type(self))
+        written: dict[str, object] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            written[each.name] = forms[each.name].write(value) if each.name in forms else value
+        return written
 
     @property
     def selects_parts(self) -> bool:

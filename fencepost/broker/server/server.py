@@ -62,7 +62,11 @@ class Server:
         self.request_memory = RequestMemory(max_request_bytes)
         self.event_metrics = EventMetrics()
         cluster.network.observe = self.journal.observe
-        cluster.events.listeners += (self.event_metrics.record, logs.log_warning)
+        cluster.events.listeners += (
+            self.event_metrics.record,
+            self.journal.deleted_topics.record,
+            logs.log_warning,
+        )
         self._sockets = sockets
         self._listeners: dict[int, Listener] = {}
         """Of the brokers, by id."""
