@@ -88,16 +88,8 @@ def test_kcat_does_what_the_readme_shows(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "steer",
-        "control",
-        "records",
-        "groups",
-        "replicas",
-        "brokers",
-        "time",
-        "faults",
-        "tier",
-        "seen",
+        *("steer", "control", "records", "groups", "replicas", "brokers", "time", "tier"),
+        *("seen", "verify", "faults", "faults-sequence", "faults-connections"),
     ],
 )
 def test_the_commands_that_steer_work(name: str, tmp_path: Path) -> None:

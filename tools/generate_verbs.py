@@ -160,7 +160,8 @@ def _plain(kind: type) -> str:
     if issubclass(kind, Enum):
         return f"Literal[{', '.join(repr(each.value) for each in kind)}]"
     if issubclass(kind, BaseModel):
-        return "Mapping[str, object]"
+        # A word may stand for some of an action's values.
+        return f"{'str | ' if hasattr(kind, 'words') else ''}Mapping[str, object]"
     return kind.__name__
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from fencepost.verbs.bodies import Body
+from fencepost.verbs.bodies import Body, FaultAction
 from fencepost.verbs.catalogue import PATH_TYPES, Verb
 
 ALWAYS: Final = "always"
@@ -23,6 +23,7 @@ ALWAYS: Final = "always"
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 _METAVARS: Final = {
     "api": "API",
+    "bandwidth": "BYTES",
     "broker": "B",
     "client_id": "ID",
     "error": "NAME|CODE",
@@ -30,6 +31,7 @@ _METAVARS: Final = {
     "id": "ID",
     "leader": "B",
     "partition": "P",
+    "pieces": "BYTES",
     "stale_metadata": "EPOCH",
     "topic": "TOPIC",
     "transactional_id": "ID",
@@ -63,16 +65,27 @@ class Kind(StrEnum):
     """Text, or JSON where the encoding is ``json``."""
     NULL = auto()
     """Without a value: where it is there, its field is null."""
+    PAIR = auto()
+    """NAME=VALUE; the first may be given alone, and the second is null then."""
+    TEXT_OR_LIST = auto()
+    """One value, or several with commas."""
+    ACTIONS = auto()
+    """Given repeatedly, or with commas: an action of a fault, such as ``delay=200`` or ``drop``."""
 
     @property
     def is_repeated(self) -> bool:
         """Whether it may be given more than once."""
-        return self in (Kind.LIST, Kind.TEXTS, Kind.LISTS, Kind.PAIRS, Kind.OBJECTS)
+        return self in _REPEATED
 
     @property
     def is_flag(self) -> bool:
         """Whether it has no value on the command line."""
         return self in (Kind.FLAG, Kind.NULL)
+
+
+_REPEATED: Final = frozenset(
+    {Kind.LIST, Kind.TEXTS, Kind.LISTS, Kind.PAIRS, Kind.OBJECTS, Kind.ACTIONS}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,15 +140,13 @@ class Parameter:
     @property
     def metavar(self) -> str:
         """What stands for its value in a usage."""
-        if self.kind is Kind.PAIRS:
-            return "KEY=VALUE"
+        if self.kind in _METAVARS_OF_KINDS:
+            return _METAVARS_OF_KINDS[self.kind]
         name = self._value
         return f"{name}|{ALWAYS}" if self.may_be_always else name
 
     @property
     def _value(self) -> str:
-        if self.kind is Kind.LISTS:
-            return "B,B,..."
         if self.kind is Kind.LIST:
             return "|".join((*self.choices, "B"))
         if self.kind is Kind.OBJECTS:
@@ -163,6 +174,11 @@ class Parameter:
             return self._read_all(given)
         if self.kind in (Kind.NUMBER, Kind.TEXT_OR_NUMBER):
             return _number(given)
+        if self.kind is Kind.PAIR:
+            name, equals, value = given.partition("=")
+            return [name, value if equals else None]
+        if self.kind is Kind.TEXT_OR_LIST:
+            return _list(given) if "," in given else _number(given)
         return _fraction(given) if self.kind is Kind.FRACTION else given
 
     def _read_all(self, given: Sequence[str]) -> object:
@@ -174,6 +190,8 @@ class Parameter:
             return [_list(text) for text in given]
         if self.kind is Kind.TEXTS:
             return [part.strip() for text in given for part in text.split(",")]
+        if self.kind is Kind.ACTIONS:
+            return [_action(part.strip()) for text in given for part in text.split(",")]
         if len(given) == 1 and given[0] in self.choices:
             return given[0]
         return [element for text in given for element in _list(text)]
@@ -192,6 +210,20 @@ def _object(text: str) -> object:
     :raises ValueError: When it is no JSON.
     """
     return json.loads(text) if text.lstrip().startswith("{") else text
+
+
+_METAVARS_OF_KINDS: Final = {
+    Kind.LISTS: "B,B,...",
+    Kind.PAIRS: "KEY=VALUE",
+    Kind.PAIR: "NAME=VALUE",
+    Kind.ACTIONS: "ACTION,...",
+}
+
+
+def _action(text: str) -> object:
+    """``delay=200`` is ``{"delay": 200}``; a word alone is an action without a value."""
+    name, equals, value = text.partition("=")
+    return {name: _number(value)} if equals else name
 
 
 def _list(text: str) -> list[int | str]:
@@ -261,18 +293,18 @@ def _fields(
     for name, field in model.model_fields.items():
         place = (*outer, field.alias or name)
         inner = _model(field.annotation)
-        if inner is not None:
-            yield from _fields(inner, place, ())
-            continue
-        yield _parameter(place, field, is_argument=not outer and name in positional)
+        if inner is None:
+            yield _parameter(place, field, is_argument=not outer and name in positional)
+        for each in (inner,) if inner is not None else _alternatives(field):
+            yield from _fields(each, place, ())
         if issubclass(model, Body) and name in model.null_counts:
             yield Parameter(field_path=place, kind=Kind.NULL, description=f"Without a {name}.")
 
 
 def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -> Parameter:
     types = list(_types(field.annotation))
-    is_required = field.is_required()
-    default = None if is_required or field.default_factory else field.default
+    is_required = field.is_required() and not any(_alternatives(field))
+    default = None if field.is_required() or field.default_factory else field.default
     kind = _kind(types)
     return Parameter(
         field_path=place,
@@ -290,9 +322,19 @@ def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -
 
 
 def _model(annotation: object) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
+    """The model that a field has, which may be left out; None where it has something else."""
+    kinds = [each for each in _types(annotation) if each is not NoneType]
+    if len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], BaseModel):
+        return kinds[0]
     return None
+
+
+def _alternatives(field: FieldInfo) -> Iterator[type[BaseModel]]:
+    """Models that may be given in place of a plain value."""
+    for each in _types(field.annotation):
+        model = _model(each)
+        if model is not None:
+            yield model
 
 
 def _types(annotation: object) -> Iterator[object]:
@@ -312,7 +354,7 @@ def _kind(types: Sequence[object]) -> Kind:
     if dict in origins:
         return Kind.PAIRS
     if tuple in origins:
-        return _kind_of_list(list(_types(get_args(origins[tuple])[0])))
+        return _kind_of_tuple(get_args(origins[tuple]), may_be_one=str in types)
     if bool in types or (Literal[True] in types and str not in types):
         return Kind.FLAG
     if int in types:
@@ -322,12 +364,23 @@ def _kind(types: Sequence[object]) -> Kind:
     return Kind.FRACTION if float in types else Kind.TEXT
 
 
-def _kind_of_list(elements: Sequence[object]) -> Kind:
-    if any(map(_model, elements)):
+def _kind_of_tuple(elements: Sequence[object], *, may_be_one: bool) -> Kind:
+    """The kind of an array, by its elements.
+
+    :param may_be_one: Whether one of them may be given in its place.
+    """
+    if may_be_one:
+        return Kind.TEXT_OR_LIST
+    if Ellipsis not in elements:
+        return Kind.PAIR
+    kinds = list(_types(elements[0]))
+    if kinds == [FaultAction]:
+        return Kind.ACTIONS
+    if any(map(_model, kinds)):
         return Kind.OBJECTS
-    if elements == [str]:
+    if kinds == [str]:
         return Kind.TEXTS
-    return Kind.LISTS if get_origin(elements[0]) is tuple else Kind.LIST
+    return Kind.LISTS if get_origin(kinds[0]) is tuple else Kind.LIST
 
 
 def _choices(types: Sequence[object]) -> Iterator[str]:

@@ -219,8 +219,8 @@ def _clock(clock: ClockState) -> Line:
 def _fault_row(state: FaultState) -> tuple[Cell, ...]:
     return (
         str(state.id),
-        Text(state.api, STRONG),
-        _action(state.action),
+        Text(_apis(state), STRONG),
+        _actions(state),
         Text(str(state.hits), ODD if state.hits else ""),
         Text("always" if state.left is None else str(state.left), "" if state.left != 0 else QUIET),
         ", ".join(_selectors(state)) or "all",
@@ -240,11 +240,21 @@ def _tier_fault_row(state: TierFaultState) -> tuple[Cell, ...]:
 
 def fault_parts(state: FaultState) -> Iterator[Cell]:
     """``Produce: delay 200, hits 3, left 2, topic orders``."""
-    yield Text(state.api, STRONG)
-    yield f" {_action(state.action)}, hits {state.hits}"
+    yield Text(_apis(state), STRONG)
+    yield f" {_actions(state)}, hits {state.hits}"
     if state.left is not None:
         yield Text(f", left {state.left}", "" if state.left else QUIET)
     yield "".join(f", {each}" for each in _selectors(state))
+
+
+def _apis(state: FaultState) -> str:
+    return state.api if isinstance(state.api, str) else ", ".join(state.api)
+
+
+def _actions(state: FaultState) -> str:
+    """Such as ``delay 200``; those of a sequence one after the other."""
+    steps = [state.action] if state.sequence is None else state.sequence
+    return ", ".join(map(_action, steps))
 
 
 def _action(action: Mapping[str, object]) -> str:
@@ -259,12 +269,19 @@ def _action(action: Mapping[str, object]) -> str:
 def _selectors(state: FaultState) -> Iterator[str]:
     """Which requests it hits."""
     for name, value in state:
-        if name not in _NO_SELECTORS and value is not None:
+        if name == "record" and value is not None:
+            yield from (f"record {field} {_header_text(each)}" for field, each in value.items())
+        elif name not in _NO_SELECTORS and value is not None:
             yield f"{name.replace('_', ' ')} {value}"
     if state.after:
         yield f"after {state.after}"
     if state.probability != 1:
         yield f"probability {state.probability}"
+
+
+def _header_text(value: object) -> str:
+    """A header as NAME=VALUE, and any other text as it is."""
+    return "=".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 # -- events -------------------------------------------------------------------------------------
@@ -282,7 +299,7 @@ def event(state: EventState) -> Line:
 
 
 _NO_SELECTORS: Final = frozenset(
-    {"id", "hits", "left", "api", "count", "after", "probability", "action"}
+    {"id", "hits", "left", "api", "count", "after", "probability", "action", "sequence"}
 )
 """What a fault consists of besides."""
 _Row = Callable[..., tuple[Cell, ...]]

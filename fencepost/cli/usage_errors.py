@@ -9,6 +9,7 @@ from typing import Final
 
 import typer
 
+from fencepost.broker.faults.selectors import EVERY
 from fencepost.cli.parameters import Parameter
 from fencepost.protocol.lookup import (
     UnknownName,
@@ -116,21 +117,25 @@ def check_name(parameter: Parameter, value: object) -> None:
 
     :raises InvalidUsage: With the nearest name.
     """
-    if not isinstance(value, str) or value.removeprefix("-").isdigit() or parameter.is_any_text:
+    if parameter.is_any_text or parameter.name not in _NAMED:
         return
-    if parameter.name == "api":
-        find: Callable[[str], object] = find_api
-        known, what = api_names(), "API"
-    elif parameter.name == "error":
-        find, known, what = find_error, error_names(), "error"
-    else:
-        return
-    try:
-        find(value)
-    except UnknownName:
-        raise InvalidUsage(
-            f"{parameter.display_name}: there is no {what} {value}{suggestion(value, known)}"
-        ) from None
+    find, names, what = _NAMED[parameter.name]
+    for each in value if isinstance(value, list) else (value,):
+        if not isinstance(each, str) or each.removeprefix("-").isdigit() or each == EVERY:
+            continue
+        try:
+            find(each)
+        except UnknownName:
+            raise InvalidUsage(
+                f"{parameter.display_name}: there is no {what} {each}{suggestion(each, names())}"
+            ) from None
+
+
+_NAMED: Final[dict[str, tuple[Callable[[str], object], Callable[[], list[str]], str]]] = {
+    "api": (find_api, api_names, "API"),
+    "error": (find_error, error_names, "error"),
+}
+"""Parameters with names of Kafka's: how one is found, all of them, and what they are."""
 
 
 def suggest_existing(

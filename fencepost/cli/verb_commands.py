@@ -94,16 +94,19 @@ def _value(parameter: Parameter, given: object) -> object:
 
 def _set_field(fields: Fields, parameter: Parameter, value: object) -> None:
     """Set a field, in the models that it is in."""
+    if value is None:
+        return
     inner = fields
     for name in parameter.field_path[:-1]:
         made = inner.setdefault(name, {})
-        assert isinstance(made, dict)
+        if not isinstance(made, dict):
+            raise InvalidUsage(f"give --{name} or {parameter.flags[0]}, not both")
         inner = made
-    if parameter.kind is Kind.NULL and value is not None:
+    if parameter.kind is Kind.NULL:
         if parameter.name in inner:
             raise InvalidUsage(f"give --{parameter.name} or {parameter.display_name}, not both")
         inner[parameter.name] = None
-    elif value is not None:
+    else:
         inner[parameter.name] = None if parameter.may_be_always and value == ALWAYS else value
 
 
@@ -284,5 +287,11 @@ def _help(parameter: Parameter) -> str:
     """The model's docstring, without the marks that only JSON needs."""
     text = " ".join(parameter.description.split()).replace("``", "").replace('"', "")
     text = text.replace("null", "always" if parameter.may_be_always else "left out")
-    repeated = " May be repeated." if parameter.kind.is_repeated else ""
-    return f"{text}{repeated}".strip()
+    return f"{text}{_MORE_HELP.get(parameter.kind, '')}".strip()
+
+
+_MORE_HELP: Final = {
+    **{kind: " May be repeated." for kind in Kind if kind.is_repeated},
+    Kind.ACTIONS: " Each is the name of an option above, such as drop or delay=200.",
+    Kind.TEXT_OR_LIST: " Several are given with commas.",
+}

@@ -37,10 +37,12 @@ from fencepost.broker.server.server import Server
 from fencepost.control import (
     routes_cluster,
     routes_events,
+    routes_faults,
     routes_groups,
     routes_journal,
     routes_records,
     routes_tier,
+    routes_verify,
 )
 from fencepost.control.access import Access
 from fencepost.control.guard import Guard
@@ -57,10 +59,12 @@ API_VERSION: Final = "1"
 ROUTES: Final = (
     routes_cluster,
     routes_events,
+    routes_faults,
     routes_groups,
     routes_journal,
     routes_records,
     routes_tier,
+    routes_verify,
 )
 """Modules that fill the router."""
 _DESCRIPTION: Final = (

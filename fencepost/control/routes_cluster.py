@@ -1,21 +1,15 @@
-"""The routes of the verbs on topics, replicas, brokers, faults and the cluster.
+"""The routes of the verbs on topics, replicas, brokers and the cluster.
 
 Every route runs in the cluster's own event loop and does not wait between its steps, so no other
-request runs meanwhile and nothing is locked; only `wait_for_fault` waits. The answer is the state
-after the effect is complete.
+request runs meanwhile and nothing is locked. The answer is the state after the effect is complete.
 """
 
 from dataclasses import asdict
-from typing import Annotated, Final
-
-from fastapi import Query, Request
+from typing import Final
 
 from fencepost.broker.controller import Fence
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
-from fencepost.broker.core.events import Event, Kind
-from fencepost.broker.faults.registry import Fault
-from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.follower.steps import Step
@@ -28,10 +22,10 @@ from fencepost.control.cluster_state import (
     topic_state,
     topic_states,
 )
-from fencepost.control.routing import ReachedHost, Served, listening, serves, wait_within
+from fencepost.control.routing import ReachedHost, Served, serves
 from fencepost.protocol.errors import ErrorCode, error_name
 from fencepost.verbs.answers import Done, Health
-from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState, FaultState
+from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
 from fencepost.verbs.answers.topics import (
     CompactionState,
     ElectState,
@@ -45,8 +39,6 @@ from fencepost.verbs.answers.topics import (
 from fencepost.verbs.bodies import (
     AdvanceBody,
     ElectBody,
-    FaultBody,
-    HitsFilter,
     HoldBody,
     IsolateBody,
     KillBody,
@@ -260,91 +252,4 @@ async def advance_clock(server: Served, body: AdvanceBody) -> ClockState:
 @serves("reset")
 async def reset(server: Served) -> Done:
     await server.reset()
-    return Done()
-
-
-def read_rule(cluster: Cluster, body: FaultBody) -> FaultRule:
-    """Make the fault that a request describes.
-
-    :raises ControllerError: INVALID_REQUEST where the versions are not a range;
-        BROKER_ID_NOT_REGISTERED where there is no such broker.
-    :raises UnknownName: Where the API or the error is not one of Kafka's.
-    """
-    given = body.model_dump(exclude_unset=True)
-    broker = given.get("broker")
-    if broker is not None and broker not in cluster.brokers:
-        brokers = ", ".join(map(str, cluster.brokers))
-        raise ControllerError(
-            ErrorCode.BROKER_ID_NOT_REGISTERED,
-            f"broker: there is no broker {broker}, only {brokers}",
-        )
-    return FaultRule.from_json(given)
-
-
-def fault_state(fault: Fault) -> FaultState:
-    """A fault as it was set, and its hits."""
-    return FaultState.model_validate(
-        {"id": fault.id, "hits": fault.hits, "left": fault.left, **fault.rule.to_json()}
-    )
-
-
-async def wait_for_hits(cluster: Cluster, fault: Fault, hits: int) -> Fault:
-    """Wait until a fault has this number of hits, which it may have already.
-
-    :raises ControllerError: RESOURCE_NOT_FOUND when the fault is removed before.
-    """
-    with listening(cluster.events.listeners, _is_of_faults, most=1) as received:
-        while fault.hits < hits:
-            cluster.faults.get(fault.id)
-            await received.wait()
-    return fault
-
-
-def _is_of_faults(event: Event) -> bool:
-    return event.kind in (Kind.FAULT_HIT, Kind.FAULT_REMOVED, Kind.RESET)
-
-
-@serves("add_fault")
-async def add_fault(server: Served, body: FaultBody) -> FaultState:
-    cluster = server.cluster
-    return fault_state(cluster.faults.add(read_rule(cluster, body)))
-
-
-@serves("faults")
-async def faults(server: Served) -> list[FaultState]:
-    return [fault_state(each) for each in server.cluster.faults.all()]
-
-
-@serves("fault")
-async def fault(server: Served, id: int) -> FaultState:  # noqa: A002  # its name in the path
-    return fault_state(server.cluster.faults.get(id))
-
-
-@serves("wait_for_fault")
-async def wait_for_fault(
-    server: Served,
-    request: Request,
-    id: int,  # noqa: A002  # its name in the path
-    wanted: Annotated[HitsFilter, Query()],
-) -> FaultState:
-    cluster = server.cluster
-    found = cluster.faults.get(id)
-    waiting = wait_for_hits(cluster, found, wanted.hits)
-    if await wait_within(wanted.timeout_ms, request, waiting) is None and found.hits < wanted.hits:
-        raise ControllerError(
-            ErrorCode.REQUEST_TIMED_OUT,
-            f"fault {id} has hit {found.hits} of {wanted.hits} requests within"
-            f" {wanted.timeout_ms} ms",
-        )
-    return fault_state(found)
-
-
-@serves("remove_fault")
-async def remove_fault(server: Served, id: int) -> FaultState:  # noqa: A002  # its name in the path
-    return fault_state(server.cluster.faults.remove(id))
-
-
-@serves("remove_faults")
-async def remove_faults(server: Served) -> Done:
-    server.cluster.faults.remove_all()
     return Done()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from fencepost.broker.controller import Fence
 from fencepost.broker.faults import kinds
 from fencepost.broker.faults.rules import FaultRule
+from fencepost.broker.faults.selectors import Apis
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node import tier_actions as tiering
 from fencepost.protocol.apis import BY_NAME
@@ -149,7 +150,7 @@ def _fault(world: "World", action: Action) -> None:
     for api in _FOLLOWER_APIS[:1] if corrupt else _FOLLOWER_APIS:
         world.cluster.faults.add(
             FaultRule(
-                api=api,
+                api=Apis((api,)),
                 action=_FAULTS[action.how],
                 client_id=f"broker-{action.broker}-fetcher-0",
                 count=max(1, action.amount),

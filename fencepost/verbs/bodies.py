@@ -20,7 +20,7 @@ from pydantic import (
 
 from fencepost.broker.controller import Fence
 from fencepost.broker.faults import kinds
-from fencepost.verbs.derived import Derived, given_action, given_fault
+from fencepost.verbs.derived import Derived, given_action, given_fault, given_record
 
 T = TypeVar("T")
 Listed = Annotated[tuple[T, ...], Strict(False)]
@@ -249,7 +249,15 @@ class FaultAction(Derived, Body):
     @classmethod
     def _read_word(cls, given: object) -> object:
         """``"drop"`` means ``{"drop": true}``."""
-        return {given: True} if given in cls.words() else given
+        if not isinstance(given, str):
+            return given
+        if given not in cls.model_fields:
+            raise ValueError(
+                f"there is no action {given!r}; there are {', '.join(cls.model_fields)}"
+            )
+        if given not in cls.words():
+            raise ValueError(f"{given} needs a value")
+        return {given: True}
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -265,9 +273,19 @@ class FaultAction(Derived, Body):
         return tuple(name for name, field in cls.model_fields.items() if field.annotation == flag)
 
 
-@given_fault(FaultAction)
-class FaultBody(Derived, Body):
-    """A fault: which requests it hits, and its effect. All selectors must match."""
+class SelectorsBody(Derived, Body):
+    """What selects requests: all of it must match."""
+
+    @field_validator("api", mode="wrap", check_fields=False)
+    @classmethod
+    def _names_apis(cls, given: object, check: ValidatorFunctionWrapHandler) -> object:
+        """Say in one sentence what may be there, not one for each kind."""
+        try:
+            checked: object = check(given)
+        except ValidationError as error:
+            known = "Kafka's name of an API, its key, an array of these, or '*'"
+            raise ValueError(f"input should be {known}") from error
+        return checked
 
     @field_validator("*")
     @classmethod
@@ -281,12 +299,48 @@ class FaultBody(Derived, Body):
             raise ValueError("partition: name its topic too")
         return self
 
+
+@given_record()
+class SelectedRecord(Derived, Body):
+    """A record, by its key, its value or a header; all that is given must be equal."""
+
+    @field_validator("*")
+    @classmethod
+    def _is_sendable(cls, given: T) -> T:
+        """Refuse text that no record can carry."""
+        for each in given if isinstance(given, tuple) else (given,):
+            _require_utf8(each)
+        return given
+
+    @model_validator(mode="after")
+    def _names_something(self) -> Self:
+        if not any(value is not None for _, value in self):
+            raise ValueError("name a key, a value or a header")
+        return self
+
+
+@given_fault(FaultAction, SelectedRecord)
+class FaultBody(SelectorsBody):
+    """A fault: which requests it hits, and its effect. All selectors must match."""
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        if (self.action is None) is (self.sequence is None):
+            raise ValueError("name an action, or a sequence of several")
+        return self
+
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
                 {"api": "Produce", "topic": "orders", "action": {"error": "NOT_ENOUGH_REPLICAS"}},
                 {"api": "Fetch", "client_id": "checkout", "count": None, "action": {"delay": 200}},
                 {"api": "Produce", "after": 2, "action": {"disconnect": "after"}},
+                {
+                    "api": ["Produce", "Fetch"],
+                    "record": {"key": "17", "header": ["type", "order"]},
+                    "sequence": [{"error": "NOT_LEADER_OR_FOLLOWER"}, {"pass": True}],
+                },
+                {"api": "*", "broker": 1, "action": {"refuse": True}},
             ]
         }
     )

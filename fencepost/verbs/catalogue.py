@@ -35,6 +35,8 @@ from fencepost.verbs.answers.topics import (
     TierState,
     TopicState,
 )
+from fencepost.verbs.answers.verify import Verified
+from fencepost.verbs.verify_bodies import VerifyBody
 
 _PARTITION: Final = "/v1/topics/{topic}/partitions/{partition}"
 _REPLICA: Final = f"{_PARTITION}/replicas/{{broker}}"
@@ -543,6 +545,16 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         response_model=ExchangeState,
         command="trace wait",
         summary="Wait for a matching request and its answer.",
+    ),
+    Verb(
+        name="verify",
+        method=_POST,
+        path="/v1/trace/verify",
+        request_model=VerifyBody,
+        response_model=Verified,
+        command="verify",
+        positional=("api",),
+        summary="Verify how many matching requests came; refused with the nearest ones.",
     ),
 )
 VERBS: Final = MappingProxyType({verb.name: verb for verb in CATALOGUE})

@@ -27,12 +27,19 @@ from pydantic import BaseModel, ConfigDict, Field, Strict, create_model
 
 from fencepost.broker.faults.kinds import KINDS, Action
 from fencepost.broker.faults.rules import FaultRule
-from fencepost.broker.faults.selectors import json_forms
+from fencepost.broker.faults.selectors import RecordSelector, Selectors, json_forms
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 M = TypeVar("M", bound=BaseModel)
 Fields = dict[str, tuple[Any, Any]]
 Documented = Mapping[str, tuple[type, str | None]]
 _REQUIRED: Final = ...
+_ANSWERED_ACTIONS: Final[Mapping[str, Any]] = {
+    "action": dict[str, object] | None,
+    "sequence": tuple[dict[str, object], ...] | None,
+}
 
 
 class Derived(BaseModel):
@@ -75,22 +82,43 @@ def add_fields(derived: Fields, documented_in: Documented) -> Callable[[type[M]]
     return decorate
 
 
-def given_fault(action: type[BaseModel]) -> Callable[[type[M]], type[M]]:
+def given_fault(action: type[BaseModel], record: type[BaseModel]) -> Callable[[type[M]], type[M]]:
     """Add the fields of a fault as a test gives them."""
-    forms = json_forms(FaultRule)
+    derived, documented = _given(FaultRule)
+    derived["record"] = (record | None, None)
+    derived["action"] = (action | None, None)
+    steps: Any = tuple[action, ...]  # type: ignore[valid-type]  # known when it runs
+    derived["sequence"] = (Annotated[steps, Strict(False)] | None, None)
+    return add_fields(derived, documented)
+
+
+def given_selectors(record: type[BaseModel]) -> Callable[[type[M]], type[M]]:
+    """Add the selectors of a fault as a test gives them."""
+    derived, documented = _given(Selectors)
+    derived["record"] = (record | None, None)
+    return add_fields(derived, documented)
+
+
+def given_record() -> Callable[[type[M]], type[M]]:
+    """Add the fields that select a record."""
+    return add_fields(*_given(RecordSelector))
+
+
+def _given(data: "type[DataclassInstance]") -> tuple[Fields, Documented]:
+    """The fields of a dataclass as a test gives them, and where they are described."""
+    forms = json_forms(data)
     derived: Fields = {}
-    for each in fields(FaultRule):
+    for each in fields(data):
         default = _REQUIRED if each.default is MISSING else each.default
         given = forms[each.name].given if each.name in forms else each.type
         derived[each.name] = (_json_type(given), default)
-    derived["action"] = (action, _REQUIRED)
-    documented = {
+    documented: dict[str, tuple[type, str | None]] = {
         each.name: (owner, each.name)
-        for each in fields(FaultRule)
-        for owner in FaultRule.__mro__
+        for each in fields(data)
+        for owner in data.__mro__
         if each.name in vars(owner).get("__annotations__", {})
     }
-    return add_fields(derived, documented)
+    return derived, documented
 
 
 def given_action() -> Callable[[type[M]], type[M]]:
@@ -113,8 +141,8 @@ def answered_fault(descriptions: Mapping[str, str]) -> Callable[[type[M]], type[
     derived: Fields = {}
     for each in fields(FaultRule):
         answered = forms[each.name].answered if each.name in forms else each.type
-        if each.name == "action":
-            answered = dict[str, object]
+        if each.name in _ANSWERED_ACTIONS:
+            answered = _ANSWERED_ACTIONS[each.name]
         description = descriptions.get(each.name)
         derived[each.name] = (_without_limits(answered), Field(description=description))
     return add_fields(derived, {})
@@ -135,6 +163,8 @@ def _json_type(annotation: Any) -> Any:  # noqa: ANN401  # any annotation of a f
     """The annotation as pydantic has it: with its bounds, and an enum as its values."""
     if get_origin(annotation) in (Union, UnionType):
         return reduce(or_, map(_json_type, get_args(annotation)))
+    if get_origin(annotation) is tuple:
+        return Annotated[annotation, Strict(False)]  # JSON has no tuples
     if get_origin(annotation) is Annotated:
         inner, limits = get_args(annotation)
         constraints = {name: value for name, value in limits._asdict().items() if value is not None}

@@ -29,6 +29,7 @@ from fencepost.verbs.answers.topics import (
     TierState,
     TopicState,
 )
+from fencepost.verbs.answers.verify import Verified
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import Remote
 from fencepost.verbs.remote_async import AsyncRemote
@@ -577,7 +578,7 @@ class Verbs:
 
     def add_fault(
         self,
-        api: str | int,
+        api: str | int | Sequence[str | int],
         *,
         versions: str | int | None = None,
         broker: int | None = None,
@@ -587,10 +588,12 @@ class Verbs:
         partition: int | None = None,
         group: str | None = None,
         transactional_id: str | None = None,
+        record: Mapping[str, object] | None = None,
         count: int | None = 1,
         after: int = 0,
         probability: float = 1,
-        action: Mapping[str, object],
+        action: str | Mapping[str, object] | None = None,
+        sequence: Sequence[str | Mapping[str, object]] | None = None,
     ) -> FaultState:
         """Add a fault for matching requests; of several faults the first that matches hits."""
         return self.remote.call(
@@ -607,10 +610,12 @@ class Verbs:
                 "partition": partition,
                 "group": group,
                 "transactional_id": transactional_id,
+                "record": record,
                 "count": count,
                 "after": after,
                 "probability": probability,
                 "action": action,
+                "sequence": sequence,
             },
         )
 
@@ -832,6 +837,43 @@ class Verbs:
                 "error": error,
                 "since": since,
                 "timeout_ms": timeout_ms,
+            },
+        )
+
+    def verify(
+        self,
+        api: str | int | Sequence[str | int],
+        *,
+        count: int | Mapping[str, object],
+        since: int = 0,
+        versions: str | int | None = None,
+        broker: int | None = None,
+        client_id: str | None = None,
+        source: Literal["clients", "brokers"] | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        record: Mapping[str, object] | None = None,
+    ) -> Verified:
+        """Verify how many matching requests came; refused with the nearest ones."""
+        return self.remote.call(
+            VERBS["verify"],
+            Verified,
+            {},
+            {
+                "count": count,
+                "since": since,
+                "api": api,
+                "versions": versions,
+                "broker": broker,
+                "client_id": client_id,
+                "source": source,
+                "topic": topic,
+                "partition": partition,
+                "group": group,
+                "transactional_id": transactional_id,
+                "record": record,
             },
         )
 
@@ -1377,7 +1419,7 @@ class AsyncVerbs:
 
     async def add_fault(
         self,
-        api: str | int,
+        api: str | int | Sequence[str | int],
         *,
         versions: str | int | None = None,
         broker: int | None = None,
@@ -1387,10 +1429,12 @@ class AsyncVerbs:
         partition: int | None = None,
         group: str | None = None,
         transactional_id: str | None = None,
+        record: Mapping[str, object] | None = None,
         count: int | None = 1,
         after: int = 0,
         probability: float = 1,
-        action: Mapping[str, object],
+        action: str | Mapping[str, object] | None = None,
+        sequence: Sequence[str | Mapping[str, object]] | None = None,
     ) -> FaultState:
         """Add a fault for matching requests; of several faults the first that matches hits."""
         return await self.remote.call(
@@ -1407,10 +1451,12 @@ class AsyncVerbs:
                 "partition": partition,
                 "group": group,
                 "transactional_id": transactional_id,
+                "record": record,
                 "count": count,
                 "after": after,
                 "probability": probability,
                 "action": action,
+                "sequence": sequence,
             },
         )
 
@@ -1632,5 +1678,42 @@ class AsyncVerbs:
                 "error": error,
                 "since": since,
                 "timeout_ms": timeout_ms,
+            },
+        )
+
+    async def verify(
+        self,
+        api: str | int | Sequence[str | int],
+        *,
+        count: int | Mapping[str, object],
+        since: int = 0,
+        versions: str | int | None = None,
+        broker: int | None = None,
+        client_id: str | None = None,
+        source: Literal["clients", "brokers"] | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        record: Mapping[str, object] | None = None,
+    ) -> Verified:
+        """Verify how many matching requests came; refused with the nearest ones."""
+        return await self.remote.call(
+            VERBS["verify"],
+            Verified,
+            {},
+            {
+                "count": count,
+                "since": since,
+                "api": api,
+                "versions": versions,
+                "broker": broker,
+                "client_id": client_id,
+                "source": source,
+                "topic": topic,
+                "partition": partition,
+                "group": group,
+                "transactional_id": transactional_id,
+                "record": record,
             },
         )

@@ -6,14 +6,13 @@ import re
 
 import pytest
 
+from fencepost.broker.faults.kinds import KINDS
 from fencepost.cli import main
 from fencepost.protocol.lookup import MAX_LISTED, nearest, suggestion
 from tests.cli.shell import Shell
 from tests.harness.fake_control_api import FakeControlApi
 
-ONE_ACTION = (
-    "name exactly one action of error, delay, disconnect, throttle, drop, corrupt, stale_metadata"
-)
+ONE_ACTION = f"name exactly one action of {', '.join(KINDS)}"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,15 @@ ONE_ACTION = (
         ),
         (
             "fault add Produce",
-            f"fencepost fault add: {ONE_ACTION}",
+            "fencepost fault add: name an action, or a sequence of several",
+        ),
+        (
+            "fault add Produce --sequence pass,delay",
+            "fencepost fault add: --sequence delay: delay needs a value",
+        ),
+        (
+            "fault add Produce,Fetsch --drop",
+            "fencepost fault add: API: there is no API Fetsch; did you mean Fetch?",
         ),
         (
             "fault add Produce --drop --delay 3",

@@ -132,6 +132,25 @@ BODIES: Final = [
     ("fault add Fetch --corrupt", {"api": "Fetch", "action": {"corrupt": True}}),
     ("fault add Metadata --stale-metadata 4", {"api": "Metadata", "action": {"stale_metadata": 4}}),
     (
+        "fault add Produce,1 --sequence drop,delay=5 --sequence error=56",
+        {
+            "api": ["Produce", 1],
+            "sequence": [{"drop": True}, {"delay": 5}, {"error": 56}],
+        },
+    ),
+    (
+        "fault add * --key k --header a=b=c --observe",
+        {
+            "api": "*",
+            "record": {"key": "k", "header": ["a", "b=c"]},
+            "action": {"observe": True},
+        },
+    ),
+    (
+        "fault add Produce --header a --pass",
+        {"api": "Produce", "record": {"header": ["a", None]}, "action": {"pass": True}},
+    ),
+    (
         EVERY_SELECTOR,
         {
             "api": "Fetch",

@@ -21,6 +21,7 @@ from fencepost.broker.faults.kinds import (
 )
 from fencepost.broker.faults.registry import Fault
 from fencepost.broker.faults.rules import FaultRule
+from fencepost.broker.faults.selectors import Apis
 from fencepost.broker.node import operator_actions
 from fencepost.broker.server.server import Server
 from fencepost.client import (
@@ -90,7 +91,7 @@ def fault(
     client_id: str | None = None,
 ) -> Fault:
     rule = FaultRule(
-        api=BY_NAME[api], action=action, count=count, client_id=client_id, source="clients"
+        api=Apis((BY_NAME[api],)), action=action, count=count, client_id=client_id, source="clients"
     )
     return server.cluster.faults.add(rule)
 

@@ -7,6 +7,7 @@ import pytest
 from fencepost.broker.controller import Fence
 from fencepost.broker.faults.kinds import Delay
 from fencepost.broker.faults.rules import FaultRule
+from fencepost.broker.faults.selectors import Apis
 from fencepost.broker.node import operator_actions
 from fencepost.broker.server.server import Server
 from fencepost.client.client import Client
@@ -96,7 +97,7 @@ async def test_whoever_hangs_is_not_waited_for_once_another_has_answered(
     client: Client, server: Server
 ) -> None:
     await client.refresh("orders")
-    delay = FaultRule(api=BY_NAME["metadata"], action=Delay(30_000), broker=2)
+    delay = FaultRule(api=Apis((BY_NAME["metadata"],)), action=Delay(30_000), broker=2)
     server.cluster.faults.add(delay)
     async with asyncio.timeout(15):
         answers = await client.ask_all("orders", linger_s=1.0)

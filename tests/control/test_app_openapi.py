@@ -66,6 +66,7 @@ CALLS: Final[dict[tuple[str, str], Json]] = {
     ("GET", "/v1/timeline"): None,
     ("GET", "/v1/trace"): None,
     ("GET", "/v1/trace/wait"): None,
+    ("POST", "/v1/trace/verify"): {"api": "Heartbeat", "count": 0},
     ("GET", "/v1/faults"): None,
     ("GET", FAULT): None,
     ("GET", f"{FAULT}/wait"): None,
@@ -249,8 +250,8 @@ async def test_examples_of_bodies_are_accepted(control: httpx.AsyncClient, docum
         "FaultBody": ["/v1/faults"],
         "TierFaultBody": ["/v1/tier/faults"],
     }
-    # Of a topic with a tier; a part of others; of a group with members.
-    elsewhere = {"TierBody", "NewRecordBody", "OffsetBody", "GroupWaitBody"}
+    # Of a topic with a tier; a part of others; of a group with members; of requests to verify.
+    elsewhere = {"TierBody", "NewRecordBody", "OffsetBody", "GroupWaitBody", "VerifyBody"}
     schemas = document["components"]["schemas"]
     assert {name for name in schemas if name.endswith("Body")} == accepted.keys() | elsewhere
     for name, paths in accepted.items():

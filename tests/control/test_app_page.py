@@ -26,6 +26,8 @@ DRIVER: Final = Path(__file__).with_name("page_driver.mjs")
 NODE: Final = shutil.which("node")
 VALUES: Final = {"error": "NOT_LEADER_OR_FOLLOWER", "disconnect": "after"}
 """What is typed for an action that takes no number."""
+APIS: Final = {"stale_metadata": "Metadata", "silent": "*", "refuse": "*"}
+"""The API of an action that cannot hit a Fetch."""
 needs_node = pytest.mark.skipif(NODE is None, reason="the page's script runs in Node")
 
 
@@ -128,7 +130,7 @@ async def test_every_kind_of_fault_is_offered_and_can_be_set(control: httpx.Asyn
     for kind in kinds:
         value = "" if kind in FaultAction.words() else VALUES.get(kind, "5")
         steps += [
-            ("type", "fault-api", "Metadata" if kind == "stale_metadata" else "Fetch"),
+            ("type", "fault-api", APIS.get(kind, "Fetch")),
             ("type", "fault-kind", kind),
             ("type", "fault-value", value),
             ("click", "fault-add"),

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from pydantic import ValidationError
 
+from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.faults.kinds import KINDS
 from fencepost.broker.faults.registry import Fault
-from fencepost.control.routes_cluster import fault_state, read_rule
+from fencepost.control.routes_faults import fault_state, read_rule
 from fencepost.verbs.bodies import FaultAction, FaultBody
 from tests.harness.driver import Driver
 
@@ -28,10 +29,12 @@ EVERY_SELECTOR: Final = {
     "partition": 3,
     "group": "g",
     "transactional_id": "x",
+    "record": {"key": "k", "value": "v", "header": ("h", None)},
     "count": None,
     "after": 2,
     "probability": 0.5,
     "action": {"drop": True},
+    "sequence": None,
 }
 
 
@@ -41,7 +44,7 @@ def read(given: dict[str, object]) -> FaultRule:
 
 def answered(rule: FaultRule) -> dict[str, object]:
     """A fault as the control API answers it, without its id and its hits."""
-    state = fault_state(Fault(1, rule, lambda _ctx, _request: True)).model_dump()
+    state = fault_state(Fault(1, rule, {})).model_dump()
     return {name: value for name, value in state.items() if name not in ("id", "hits", "left")}
 
 
@@ -65,6 +68,37 @@ def test_an_action_is_read_and_answered_as_it_was_given(kind: str) -> None:
 
 def test_every_selector_is_read_and_answered_as_it_was_given() -> None:
     assert answered(read(EVERY_SELECTOR)) == EVERY_SELECTOR
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("*", "*"),
+        (["*"], "*"),
+        (["produce", 1, "Produce"], ("Produce", "Fetch")),
+        (["list-offsets"], "ListOffsets"),
+    ],
+)
+def test_apis_are_answered_by_kafkas_names(given: object, expected: object) -> None:
+    assert answered(read({"api": given, "action": "drop"}))["api"] == expected
+
+
+@pytest.mark.parametrize("given", [[], ["*", "Fetch"]])
+def test_every_api_stands_alone(given: object) -> None:
+    with pytest.raises(ControllerError, match=r"^api: name one API or several, or '\*' alone"):
+        read({"api": given, "action": "drop"})
+
+
+def test_a_sequence_is_read_and_answered_as_it_was_given() -> None:
+    sequence = [{"error": "NOT_LEADER_OR_FOLLOWER"}, "pass", {"delay": 5}]
+    state = answered(read({"api": "Fetch", "sequence": sequence}))
+    assert state["action"] is None
+    assert state["sequence"] == ({"error": "NOT_LEADER_OR_FOLLOWER"}, {"pass": True}, {"delay": 5})
+
+
+@pytest.mark.parametrize("action", ["observe", "refuse"])
+def test_what_has_no_end_has_no_count(action: str) -> None:
+    assert answered(read({"api": "*", "action": action}))["count"] is None
 
 
 def test_the_example_has_every_field_that_can_be_given() -> None:

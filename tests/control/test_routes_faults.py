@@ -71,6 +71,8 @@ async def test_a_fault_is_told_as_it_was_set(control: httpx.AsyncClient) -> None
         "partition": 1,
         "group": None,
         "transactional_id": None,
+        "record": None,
+        "sequence": None,
         "count": None,
         "after": 3,
         "probability": 0.5,

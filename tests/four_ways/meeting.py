@@ -34,6 +34,11 @@ def produce_in_vain(address: tuple[str, int]) -> Json:
     return produce(address, patience_s=_IN_VAIN_S)
 
 
+def produce_to_silence(address: tuple[str, int]) -> Json:
+    """As `produce`, by a client that expects that nothing is read."""
+    return produce(address, patience_s=LATE_MS / 1000)
+
+
 def late(meeting: Meeting) -> Meeting:
     """The same, and whether it took as long as a delay takes."""
     # Asked only where there is a delay: a busy machine may be as slow without.
@@ -113,7 +118,11 @@ def _meet(
     patience_s: float = _PATIENCE_S,
 ) -> Json:
     """What was told, and for how long it throttles."""
-    with connect(address, patience_s) as connection:
+    try:
+        connection = connect(address, patience_s)
+    except ConnectionRefusedError:
+        return {"told": "refused"}
+    with connection:
         try:
             answer = connection.call(api, version, body)
         except TimeoutError:

@@ -59,6 +59,33 @@ LOOKING: Final = (
         answers={"lines": [], "brokers": [], "groups": []},
     ),
     Row(
+        verb="verify",
+        command="verify ListOffsets --count 2 --topic t",
+        given={"api": "ListOffsets", "count": 2, "topic": TOPIC},
+        before=(NEW_TOPIC, LIST_OFFSETS, LIST_OFFSETS),
+        answers={"matched": 2},
+    ),
+    Row(
+        verb="verify",
+        command="verify Produce,Fetch --at-least 1 --at-most 1 --key k --since 1 --source clients",
+        given={
+            "api": ["Produce", "Fetch"],
+            "count": {"at_least": 1, "at_most": 1},
+            "record": {"key": "k"},
+            "since": 1,
+            "source": "clients",
+        },
+        before=(NEW_TOPIC, LIST_OFFSETS, ("produce_key", {})),
+        answers={"matched": 1},
+    ),
+    Row(
+        verb="verify",
+        command="verify ListOffsets --count 1 --topic t",
+        given={"api": "ListOffsets", "count": 1, "topic": TOPIC},
+        before=(NEW_TOPIC, LIST_OFFSETS, LIST_OFFSETS),
+        refused="REQUESTS_NOT_VERIFIED",
+    ),
+    Row(
         verb="events",
         command="events --since SINCE --count 1",
         given={"since": SINCE},

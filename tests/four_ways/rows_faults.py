@@ -15,6 +15,8 @@ from tests.four_ways.meeting import (
     metadata,
     produce,
     produce_in_vain,
+    produce_key,
+    produce_to_silence,
 )
 from tests.four_ways.row import (
     ADD_FAULT,
@@ -39,13 +41,14 @@ def _fault(
     api: str = "Produce",
     stored: int = 0,
     before: tuple[Step, ...] = (NEW_TOPIC,),
+    left: int | None = 1,
 ) -> Row:
     return Row(
         verb="add_fault",
         command=f"fault add {api} {option}",
         given={"api": api, "action": action},
         before=before,
-        answers={"api": api, "action": action, "hits": 0, "left": 1},
+        answers={"api": api, "action": action, "hits": 0, "left": left},
         changes={"faults": [{"action": action}]},
         meets=meets,
         told={"log_end": stored, "hits": 1, **told},
@@ -94,6 +97,72 @@ FAULTS: Final = (
         {"told": "1 in epoch 0"},
         api="Metadata",
         before=(NEW_TOPIC, ("elect", {**PLACE, "leader": 2})),
+    ),
+    _fault(
+        {"bandwidth": 1000},
+        "--bandwidth 1000",
+        late(produce),
+        {"told": "NONE", "late": True},
+        stored=1,
+    ),
+    _fault({"pieces": 5}, "--pieces 5", produce, {"told": "NONE"}, stored=1),
+    _fault({"silent": True}, "--silent", produce_to_silence, {"told": "nothing"}, api="*"),
+    _fault(
+        {"refuse": True}, "--refuse", produce, {"told": "refused", "hits": 0}, api="*", left=None
+    ),
+    _fault({"observe": True}, "--observe", produce, {"told": "NONE"}, stored=1, left=None),
+    _fault({"pass": True}, "--pass", produce, {"told": "NONE"}, stored=1),
+    Row(
+        verb="add_fault",
+        command="fault add Produce,ListOffsets --sequence pass,error=NOT_ENOUGH_REPLICAS,delay=5",
+        given={
+            "api": ["Produce", "ListOffsets"],
+            "sequence": ["pass", {"error": "NOT_ENOUGH_REPLICAS"}, {"delay": 5}],
+        },
+        before=(NEW_TOPIC, PRODUCE),
+        answers={
+            "api": ["Produce", "ListOffsets"],
+            "action": None,
+            "sequence": [{"pass": True}, {"error": "NOT_ENOUGH_REPLICAS"}, {"delay": 5}],
+            "left": 3,
+        },
+        meets=produce,
+        told={"told": "NONE", "hits": 1},
+    ),
+    Row(
+        verb="add_fault",
+        command="fault add Produce --key k --error NOT_ENOUGH_REPLICAS",
+        given={
+            "api": "Produce",
+            "record": {"key": "k"},
+            "action": {"error": "NOT_ENOUGH_REPLICAS"},
+        },
+        changes={"faults": [{"record": {"key": "k"}}]},
+        meets=produce_key,
+        told={"told": "NOT_ENOUGH_REPLICAS", "hits": 1},
+    ),
+    Row(
+        verb="add_fault",
+        command="fault add Fetch --value a=b --header type=order --drop",
+        given={
+            "api": "Fetch",
+            "record": {"value": "a=b", "header": ["type", "order"]},
+            "action": "drop",
+        },
+        changes={"faults": [{"record": {"value": "a=b", "header": ["type", "order"]}}]},
+    ),
+    Row(
+        verb="add_fault",
+        command="fault add * --header trace --drop",
+        given={"api": "*", "record": {"header": ["trace", None]}, "action": "drop"},
+        changes={"faults": [{"api": "*", "record": {"header": ["trace", None]}}]},
+    ),
+    Row(
+        verb="add_fault",
+        command="fault add Fetch --refuse",
+        given={"api": "Fetch", "action": "refuse"},
+        refused="INVALID_REQUEST",
+        changes={"faults": []},
     ),
     Row(
         verb="add_fault",

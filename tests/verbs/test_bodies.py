@@ -53,9 +53,15 @@ def wrong(model: type[Body], given: object) -> str:
         ({"corrupt": True}, {"corrupt": True}),
         ("corrupt", {"corrupt": True}),
         ({"stale_metadata": 0}, {"stale_metadata": 0}),
+        ({"bandwidth": 1}, {"bandwidth": 1}),
+        ({"pieces": 1}, {"pieces": 1}),
+        ("silent", {"silent": True}),
+        ("refuse", {"refuse": True}),
+        ("observe", {"observe": True}),
+        ("pass", {"pass": True}),
     ],
 )
-def test_an_action_is_one_of_seven(action: object, read: dict[str, object]) -> None:
+def test_an_action_is_one_of_these(action: object, read: dict[str, object]) -> None:
     body = FaultBody.model_validate({**FAULT, "action": action})
     assert body.action.model_dump(exclude_unset=True) == read
 
@@ -71,9 +77,10 @@ def test_an_action_is_one_of_seven(action: object, read: dict[str, object]) -> N
         {"delay": "5"},
         {"delay": 5.0},
         {"disconnect": "now"},
+        {"bandwidth": 0},
+        {"pieces": 0},
         {"explode": True},
         "explode",
-        None,
         7,
     ],
 )
@@ -89,6 +96,7 @@ def test_no_other_action(action: object) -> None:
             {"explode": True},
             "action: there is no field 'explode'; there are error, delay, disconnect, ",
         ),
+        ("explode", "action: there is no action 'explode'; there are error, delay, "),
         ({"delay": -1}, "action.delay: input should be greater than or equal to 0"),
         ({"disconnect": "now"}, "action.disconnect: input should be 'before' or 'after'"),
     ],
@@ -118,10 +126,30 @@ def test_a_fault_is_one_hit_unless_it_says_otherwise() -> None:
         {"client_id": 1},
         {"when": "now"},
         {"api": None},
+        {"record": {}},
+        {"record": {"key": 1}},
+        {"record": {"header": ["name"]}},
+        {"record": {"topic": "t"}},
+        {"action": None},
+        {"sequence": ["pass"]},
     ],
 )
 def test_a_fault_that_fits_nothing_is_wrong(part: dict[str, object]) -> None:
     assert wrong(FaultBody, {**FAULT, **part})
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"api": {}}, "api: input should be Kafka's name of an API, its key, an array of these, "),
+        ({"record": {}}, "record: name a key, a value or a header"),
+        ({"action": None}, "name an action, or a sequence of several"),
+        ({"sequence": ["pass"]}, "name an action, or a sequence of several"),
+        ({"sequence": ["pass", "delay"]}, "sequence[1]: delay needs a value"),
+    ],
+)
+def test_what_is_wrong_with_a_fault_is_said(part: dict[str, object], said: str) -> None:
+    assert wrong(FaultBody, {**FAULT, **part}).startswith(said)
 
 
 def test_a_partition_needs_its_topic() -> None:

@@ -57,12 +57,15 @@ CONTRACT: Final = {
     ("GET", "/v1/faults"): "",
     ("POST", "/v1/faults"): (
         "api versions broker client_id topic partition group transactional_id count after "
-        "probability action"
+        "probability action record sequence"
     ),
     ("DELETE", "/v1/faults"): "",
     ("GET", "/v1/faults/{id}"): "",
     ("DELETE", "/v1/faults/{id}"): "",
     ("GET", "/v1/faults/{id}/wait"): "hits timeout_ms",
+    ("POST", "/v1/trace/verify"): (
+        "api versions broker client_id topic partition group transactional_id record count"
+    ),
     ("POST", "/v1/tier/faults"): "operation error delay_ms count",
     ("POST", "/v1/clock/advance"): "ms",
     ("POST", "/v1/reset"): "",
@@ -71,14 +74,17 @@ CONTRACT: Final = {
     ("GET", "/v1/trace/wait"): "api client_id topic since",
 }
 """What other programs rely on: each request, and the names of its fields."""
-ACTIONS: Final = {"error", "delay", "disconnect", "throttle", "drop", "corrupt", "stale_metadata"}
+ACTIONS: Final = frozenset(
+    "error delay disconnect throttle drop corrupt stale_metadata bandwidth pieces silent refuse "
+    "observe".split()
+)
 """What a fault does."""
 TIER_ACTIONS: Final = {"upload", "delete-local", "expire", "forget"}
 """What may be done about a partition's tier."""
 TIER_OPERATIONS: Final = {"upload", "fetch", "delete"}
 """What a tier fault may hit."""
 COMMANDS: Final = (
-    "topics partition elect hold release step broker fault tier records groups group".split()
+    "topics partition elect hold release step broker fault tier records groups group verify".split()
 )
 """What the command line begins with."""
 

@@ -69,6 +69,7 @@ GIVEN: Final[dict[str, Given]] = {
     "events": {"since": 3, "follow": False},
     "timeline": {"since": 3, "requests_since": 4, "limit": 5},
     "trace": {"api": "Fetch", "broker": 1, "source": "brokers", "since": 3, "limit": 7},
+    "verify": {"api": "Fetch", "count": {"at_least": 2}, "topic": "t", "since": 3},
     "wait_for_trace": {"topic": "t", "client_id": "c", "timeout_ms": 30},
 }
 """For each verb that takes something, what is not the default."""

@@ -1,7 +1,7 @@
 """What a handler receives with each request."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from fencepost.broker.metadata.image import BrokerImage
 from fencepost.protocol.listener_text import PLAINTEXT
@@ -34,6 +34,10 @@ class Peer:
     """The draft that it has asked for in ApiVersions; with None all versions are Kafka's."""
 
 
+TopicPartition: TypeAlias = tuple[str | None, int]
+"""A topic's name, None where its id is unknown, and the index of a partition."""
+
+
 class PartitionRefusal(NamedTuple):
     """Partitions that are refused whatever their state, because a fault says so."""
 
@@ -44,9 +48,13 @@ class PartitionRefusal(NamedTuple):
     """None is every partition of the topic."""
     is_late: bool
     """Whether they are read or appended to all the same."""
+    only: frozenset[TopicPartition] | None = None
+    """Topics and partitions of which one may be refused; None is every one."""
 
     def applies_to(self, topic: str | None, index: int) -> bool:
         """Whether a partition is refused."""
+        if self.only is not None and (topic, index) not in self.only:
+            return False
         return self.topic in (None, topic) and self.partition in (None, index)
 
 
@@ -67,6 +75,8 @@ class Context(NamedTuple, Generic[N_co]):
     """The same time for timestamps: milliseconds since 1970-01-01 UTC."""
     refusal: PartitionRefusal | None = None
     """Partitions that Produce and Fetch refuse."""
+    request_bytes: int = 0
+    """The size of the request's frame; 0 between brokers, which exchange messages."""
 
     def host_of(self, broker: BrokerImage) -> str:
         """The host under which this client reaches a broker.

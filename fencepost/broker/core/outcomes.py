@@ -35,7 +35,7 @@ Answer: TypeAlias = R | Wait[R] | None
 class BlockingResponse(Wait[object]):
     """A response that is due later and blocks the requests behind it on its connection.
 
-    Its result is a response, None (acks=0), HANG_UP, or `ThrottledResponse`.
+    Its result is a response, None (acks=0), HANG_UP, or a `Delivery`.
 
     :param pending: The blocking responses that are not complete, with the broker of each. This one
         is in it until it is complete or cancelled.
@@ -82,7 +82,21 @@ class ThrottledResponse:
     """Complete when the connection is no longer blocked."""
 
 
-Delivery: TypeAlias = ThrottledResponse
+@dataclass(frozen=True, slots=True)
+class PacedResponse:
+    """A response whose bytes are sent a few at a time, while its connection stays blocked."""
+
+    response: object
+    """None with acks=0."""
+    size: int
+    """Bytes that are sent at once, at most."""
+    bytes_per_s: int | None
+    """Their rate by the clock of timers; None: as soon as a client may have read those before."""
+    until: BlockingResponse
+    """Complete when all of it is sent. Where it is completed before, the rest is sent at once."""
+
+
+Delivery: TypeAlias = ThrottledResponse | PacedResponse
 """A response that is not simply sent. One more kind joins this union: then the type checker names
 the places that must handle it; all that they have in common is the `response`."""
 

@@ -8,7 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
-from fencepost.broker.core.outcomes import HANG_UP, BlockingResponse, HangUp, ThrottledResponse
+from fencepost.broker.core.context import TopicPartition
+from fencepost.broker.core.outcomes import (
+    HANG_UP,
+    BlockingResponse,
+    HangUp,
+    PacedResponse,
+    ThrottledResponse,
+)
 from fencepost.broker.core.scheduler import Scheduler, Timer
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.faults.selectors import Selectors
@@ -84,13 +91,32 @@ class Interception:
     leader_epoch_history: LeaderEpochHistory
     try_hit: Callable[[], bool]
     """Decides whether the request is hit, where only the response tells; counts the hit."""
+    partitions: frozenset[TopicPartition] | None = None
+    """Those with a record that is selected; None where the fault selects no records."""
+
+    @property
+    def selects_partitions(self) -> bool:
+        """Whether the request may have partitions that are not hit."""
+        return self.selectors.topic is not None or self.partitions is not None
+
+    def selects(self, topic: str | None, index: int) -> bool:
+        """Whether a partition of the request, or of its response, is hit."""
+        selectors = self.selectors
+        if self.partitions is not None and (topic, index) not in self.partitions:
+            return False
+        return selectors.topic in (None, topic) and selectors.partition in (None, index)
 
     def carry_out(self, request: object = None, ctx: "Context | None" = None) -> object:
         """Handle the request, or another one in its place."""
         return self.handle(self.api, ctx or self.ctx, self.request if request is None else request)
 
-    def carry_out_later(self, ms: int) -> BlockingResponse:
-        """Handle the request after a delay, even if the client no longer waits."""
+    def carry_out_later(
+        self, ms: int, convert: Callable[[object], object] | None = None
+    ) -> BlockingResponse:
+        """Handle the request after a delay, even if the client no longer waits.
+
+        :param convert: Changes the response; None leaves it as it is.
+        """
         broker, blocking = self.ctx.broker, self._block_response()
 
         def run() -> None:
@@ -101,7 +127,7 @@ class Interception:
             except Exception:
                 blocking.complete(HANG_UP)
                 raise
-            blocking.complete_from(answer, lambda response: response)
+            blocking.complete_from(answer, convert or _unchanged)
 
         self.pending.run_after(broker.broker_id, ms, run)
         return blocking
@@ -133,5 +159,29 @@ class Interception:
             response = replace(cast("Message", response), throttle_time_ms=ms)
         return ThrottledResponse(response, until)
 
+    def pace(self, response: object, size: int, bytes_per_s: int | None) -> object:
+        """The response, of which some bytes are sent at a time; see `PacedResponse`."""
+        if isinstance(response, HangUp):
+            return response
+        return PacedResponse(response, size, bytes_per_s, self._block_response())
+
+    def intercept_response(self, answer: object, intercept: Callable[[object], object]) -> object:
+        """What becomes of an answer as soon as that is complete; it may be due later still."""
+        if not isinstance(answer, Wait):
+            return intercept(answer)
+        blocking = self._block_response()
+
+        def on_response(response: object) -> None:
+            if not blocking.done:
+                blocking.complete_from(intercept(response), _unchanged)
+
+        blocking.inner = answer
+        answer.then(on_response)
+        return blocking
+
     def _block_response(self) -> BlockingResponse:
         return self.pending.block_response(self.ctx.broker.broker_id)
+
+
+def _unchanged(response: object) -> object:
+    return response

@@ -9,7 +9,7 @@ carries out requests.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
+from enum import StrEnum, auto
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from fencepost.broker.faults.selectors import JsonForm, Limits, Selectors, json_forms
@@ -21,24 +21,43 @@ if TYPE_CHECKING:
     from fencepost.broker.faults.interceptor import Interception
 
 MAX_DELAY_MS: Final = 24 * 3600 * 1000
+MAX_BANDWIDTH: Final = 1 << 40
+_SLICE_MS: Final = 50
+"""How often bytes are sent where a bandwidth is limited."""
 _KNOWN_ERRORS: Final = frozenset(ErrorCode)
 
 
+class Target(StrEnum):
+    """What a fault hits."""
+
+    REQUESTS = auto()
+    CONNECTIONS = auto()
+    """New ones, before any request of them."""
+    PORTS = auto()
+
+
 class Action(ABC):
-    """What a fault does to a request that it hits."""
+    """What a fault does to a request that it hits, or to a connection or port."""
 
     name: ClassVar[str]
     """The field of JSON that says it."""
+    target: ClassVar[Target] = Target.REQUESTS
     changes_responses: ClassVar[bool] = False
     """Whether it changes the response, and so may select a partition that only that names."""
+    has_count: ClassVar[bool] = True
+    """Whether it ends after a number of hits."""
+    only_counts: ClassVar[bool] = False
+    """Whether other faults may hit the same request."""
+    needs_bytes: ClassVar[bool] = False
+    """Whether it acts on bytes, which only clients send: brokers exchange messages."""
 
     @abstractmethod
-    def problems(self, selectors: Selectors, /) -> Iterator[str]:
-        """Why no request that is selected could meet it, one line each."""
+    def problems(self, selectors: Selectors, api: Api, /) -> Iterator[str]:
+        """Why no request of an API that is selected could meet it, one line each."""
 
-    @abstractmethod
     def intercept(self, hit: "Interception") -> object:
-        """Answer a request that it hits."""
+        """Answer a request that it hits; carries it out, unless a kind does something else."""
+        return hit.carry_out()
 
     def first_version(self, api: Api) -> int:
         """The first version of an API whose requests it can hit."""
@@ -89,16 +108,15 @@ class Refuse(Action):
     """Kafka's name of an error, or its code. The request is refused with it and not carried out;
     REQUEST_TIMED_OUT comes after it was, as at a real broker."""
 
-    def problems(self, selectors: Selectors, /) -> Iterator[str]:
+    def problems(self, selectors: Selectors, api: Api, /) -> Iterator[str]:
         """Only an error, and only of what the API has an error for."""
         from fencepost.broker.faults.request_fields import topic_fields
 
         if self.code == ErrorCode.NONE:
             yield "action: error: NONE is no error"
-        topics = None if selectors.topic is None else topic_fields(selectors.api)
+        topics = None if selectors.topic is None else topic_fields(api)
         if topics is not None and topics.response_field is None:
-            title = selectors.api.title
-            yield f"topic: {title} has no error for one topic, only for all; leave it out"
+            yield f"topic: {api.title} has no error for one topic, only for all; leave it out"
 
     def intercept(self, hit: "Interception") -> object:
         """Refuse what is selected; carry out the rest."""
@@ -116,7 +134,7 @@ class Delay(Action):
     ms: Annotated[int, Limits(ge=0, le=MAX_DELAY_MS)]
     """Milliseconds that the request waits in the broker's queue, and its connection with it."""
 
-    def problems(self, _selectors: Selectors, /) -> Iterator[str]:
+    def problems(self, _selectors: Selectors, _api: Api, /) -> Iterator[str]:
         """Any request can be delayed."""
         yield from ()
 
@@ -141,7 +159,7 @@ class Disconnect(Action):
     )
     """The connection closes instead of an answer: before the request is executed, or after."""
 
-    def problems(self, _selectors: Selectors, /) -> Iterator[str]:
+    def problems(self, _selectors: Selectors, _api: Api, /) -> Iterator[str]:
         """Any connection can be closed."""
         yield from ()
 
@@ -163,11 +181,11 @@ class Throttle(Action):
     ms: Annotated[int, Limits(ge=0, le=MAX_DELAY_MS)]
     """``throttle_time_ms`` of the answer, during which the connection is not read (KIP-219)."""
 
-    def problems(self, selectors: Selectors, /) -> Iterator[str]:
+    def problems(self, selectors: Selectors, api: Api, /) -> Iterator[str]:
         """Only where the response has a throttle time."""
         from fencepost.broker.faults.request_fields import throttled_since
 
-        api, versions = selectors.api, selectors.versions
+        versions = selectors.versions
         since = throttled_since(api)
         if since is None:
             yield f"action: throttle: answers to {api.title} have no throttle_time_ms"
@@ -196,7 +214,7 @@ class Drop(Action):
 
     name = "drop"
 
-    def problems(self, _selectors: Selectors, /) -> Iterator[str]:
+    def problems(self, _selectors: Selectors, _api: Api, /) -> Iterator[str]:
         """Any response can be dropped."""
         yield from ()
 
@@ -211,11 +229,11 @@ class Corrupt(Action):
 
     name = "corrupt"
 
-    def problems(self, selectors: Selectors, /) -> Iterator[str]:
+    def problems(self, _selectors: Selectors, api: Api, /) -> Iterator[str]:
         """Only messages with records."""
-        if selectors.api.name not in ("produce", "fetch"):
+        if api.name not in ("produce", "fetch"):
             records = "Produce and Fetch, which bring records"
-            yield f"action: corrupt is for {records}; {selectors.api.title} does not"
+            yield f"action: corrupt is for {records}; {api.title} does not"
 
     def is_decided_by_response(self, api: Api, /) -> bool:
         """A Fetch without records can't be corrupted."""
@@ -238,16 +256,106 @@ class StaleMetadata(Action):
     epoch: Annotated[int, Limits(ge=0)]
     """Metadata answers the leader, its epoch and the ISR as they were in this leader epoch."""
 
-    def problems(self, selectors: Selectors, /) -> Iterator[str]:
+    def problems(self, _selectors: Selectors, api: Api, /) -> Iterator[str]:
         """Only Metadata."""
-        if selectors.api.name != "metadata":
-            yield f"action: stale_metadata is for Metadata, not for {selectors.api.title}"
+        if api.name != "metadata":
+            yield f"action: stale_metadata is for Metadata, not for {api.title}"
 
     def intercept(self, hit: "Interception") -> object:
         """Change the response."""
         from fencepost.broker.faults.wrong_responses import with_stale_epoch
 
         return with_stale_epoch(hit, self.epoch)
+
+
+@dataclass(frozen=True)
+class Bandwidth(Action):
+    """Let a request and its response take the time that their bytes take on a slow line."""
+
+    name = "bandwidth"
+    needs_bytes = True
+
+    bytes_per_s: Annotated[int, Limits(ge=1, le=MAX_BANDWIDTH)]
+    """Bytes a second: the request is carried out when all of it has come at this rate, and its
+    answer is sent at this rate; the connection waits meanwhile."""
+
+    def problems(self, _selectors: Selectors, _api: Api, /) -> Iterator[str]:
+        """Any request has bytes."""
+        yield from ()
+
+    def intercept(self, hit: "Interception") -> object:
+        """Carry the request out when its last byte has come, and send the response as slowly."""
+        size = max(1, self.bytes_per_s * _SLICE_MS // 1000)
+        ms = -(-hit.ctx.request_bytes * 1000 // self.bytes_per_s)
+        return hit.carry_out_later(ms, lambda response: hit.pace(response, size, self.bytes_per_s))
+
+
+@dataclass(frozen=True)
+class Pieces(Action):
+    """Send a response in pieces."""
+
+    name = "pieces"
+    needs_bytes = True
+
+    size: Annotated[int, Limits(ge=1)]
+    """Bytes of each piece in which the answer is sent, so that it comes in several reads."""
+
+    def problems(self, _selectors: Selectors, _api: Api, /) -> Iterator[str]:
+        """Any response has bytes."""
+        yield from ()
+
+    def intercept(self, hit: "Interception") -> object:
+        """Carry out, and send the response piece by piece."""
+        return hit.block(hit.carry_out(), lambda response: hit.pace(response, self.size, None))
+
+
+@dataclass(frozen=True)
+class Silent(Action):
+    """A new connection is accepted, and nothing is read from it until the fault is removed."""
+
+    name = "silent"
+    target = Target.CONNECTIONS
+
+    def problems(self, _selectors: Selectors, _api: Api, /) -> Iterator[str]:
+        """Any connection can be silent."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class RefuseConnections(Action):
+    """New connections are refused while the broker is up, and its port stays its own."""
+
+    name = "refuse"
+    target = Target.PORTS
+    has_count = False
+
+    def problems(self, _selectors: Selectors, _api: Api, /) -> Iterator[str]:
+        """Any port can refuse."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class Observe(Action):
+    """Only count the request; other faults may hit it too."""
+
+    name = "observe"
+    has_count = False
+    only_counts = True
+
+    def problems(self, _selectors: Selectors, _api: Api, /) -> Iterator[str]:
+        """Any request can be counted."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class Pass(Action):
+    """Carry the request out as usual; no later fault hits it."""
+
+    name = "pass"
+
+    def problems(self, _selectors: Selectors, _api: Api, /) -> Iterator[str]:
+        """Any request can be left alone."""
+        yield from ()
 
 
 KINDS: Final[Mapping[str, type[Action]]] = {kind.name: kind for kind in Action.__subclasses__()}

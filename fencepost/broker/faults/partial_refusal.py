@@ -32,6 +32,7 @@ from fencepost.broker.faults.request_fields import (
 from fencepost.broker.faults.selectors import Selectors
 from fencepost.broker.handlers import handler_of
 from fencepost.broker.handlers.context import Context
+from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -76,11 +77,12 @@ def refuse(hit: Interception, code: int) -> object:
     has_session = name == "fetch" and hit.ctx.version >= _FIRST_FETCH_WITH_SESSIONS
     if has_session and code in _SESSION_CODES:
         return FetchResponse(error_code=code)
-    if name == "fetch" or (name == "produce" and selectors.topic is not None):
-        refusal = PartitionRefusal(code, selectors.topic, selectors.partition, is_late)
+    if name == "fetch" or (name == "produce" and hit.selects_partitions):
+        topic, partition = selectors.topic, selectors.partition
+        refusal = PartitionRefusal(code, topic, partition, is_late, hit.partitions)
         return hit.carry_out(ctx=hit.ctx._replace(refusal=refusal))
     request = cast("Message", hit.request)
-    split = split_request(_Part(selectors, code, hit.ctx), request)
+    split = split_request(_Part(hit.api, selectors, code, hit.ctx), request)
     if split is None:
         if is_late:
             _cancel_wait(hit.carry_out())
@@ -103,6 +105,7 @@ def _cancel_wait(answer: object) -> None:
 class _Part:
     """What a fault refuses of one request."""
 
+    api: Api
     selectors: Selectors
     code: int
     ctx: Context
@@ -110,7 +113,7 @@ class _Part:
     @property
     def shape(self) -> TopicFields:
         """Where the API names topics."""
-        return topics_of(topic_fields(self.selectors.api))
+        return topics_of(topic_fields(self.api))
 
 
 class SplitRequest(NamedTuple):
@@ -131,16 +134,16 @@ def split_request(part: _Part, request: Message) -> SplitRequest | None:
     def refuse(selected: Message) -> Message:
         if isinstance(selected, OffsetDeleteRequest):
             return refused_offset_deletions(selected, part.code)
-        return cast("Message", handler_of(selectors.api).refuse(selected, part.code))
+        return cast("Message", handler_of(part.api).refuse(selected, part.code))
 
-    if selectors.api.name == "offset_fetch" and part.ctx.version >= FIRST_OFFSET_FETCH_OF_GROUPS:
+    if part.api.name == "offset_fetch" and part.ctx.version >= FIRST_OFFSET_FETCH_OF_GROUPS:
         return _split_groups(part, request) if selectors.selects_parts else None
     if isinstance(request, ElectLeadersRequest) and request.topic_partitions is None:
         return None if selectors.topic is None else _split_elections(part, request, refuse)
     if selectors.topic is not None or _is_about_topics(part, request):
         split = _split_topics(part, request, refuse)
         # With no topic left the rest would mean every topic, page by page.
-        is_paged = selectors.api.name == "describe_topic_partitions" and split.selected is not None
+        is_paged = part.api.name == "describe_topic_partitions" and split.selected is not None
         return None if is_paged and not any(named_topics(part.shape, split.rest)) else split
     return _split_keys(part, request, refuse)
 
@@ -151,7 +154,7 @@ def _is_about_topics(part: _Part, request: Message) -> bool:
     A response to Metadata has the brokers whatever it says of topics: without them no client would
     believe it.
     """
-    if part.selectors.api.name != "metadata" or part.code == ErrorCode.REBOOTSTRAP_REQUIRED:
+    if part.api.name != "metadata" or part.code == ErrorCode.REBOOTSTRAP_REQUIRED:
         return False
     shape = part.shape
     return asks_for_all(shape, part.ctx.version, request) or any(named_topics(shape, request))
@@ -319,9 +322,9 @@ def _with_error(partition: Message, code: int) -> Message:
 
 def _split_keys(part: _Part, request: Message, refuse: RefuseWith) -> SplitRequest | None:
     selectors = part.selectors
-    shape, wanted = group_fields(selectors.api), selectors.group
+    shape, wanted = group_fields(part.api), selectors.group
     if selectors.transactional_id is not None:
-        shape, wanted = transactional_id_fields(selectors.api), selectors.transactional_id
+        shape, wanted = transactional_id_fields(part.api), selectors.transactional_id
     if shape is None or wanted is None or shape.many is None or shape.response_field is None:
         return None
     keys: tuple[str, ...] = getattr(request, shape.many)

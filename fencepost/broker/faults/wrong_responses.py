@@ -37,35 +37,29 @@ def corrupt(hit: Interception) -> object:
 
 def _corrupt_request(hit: Interception, request: ProduceRequest) -> ProduceRequest:
     """The request with other records in the selected partitions."""
-    shape, selectors = topics_of(topic_fields(hit.api)), hit.selectors
+    shape = topics_of(topic_fields(hit.api))
 
-    def partition(data: PartitionProduceData) -> PartitionProduceData:
-        index = partition_index_of(shape, data)
-        if selectors.partition not in (None, index) or not data.records:
+    def partition(name: str | None, data: PartitionProduceData) -> PartitionProduceData:
+        if not data.records or not hit.selects(name, partition_index_of(shape, data)):
             return data
         return replace(data, records=corrupted(data.records))
 
+    names = [topic_name_of(shape, hit.ctx, topic) for topic in request.topic_data]
     return replace(
         request,
         topic_data=tuple(
-            replace(topic, partition_data=tuple(map(partition, topic.partition_data)))
-            if selectors.topic in (None, topic_name_of(shape, hit.ctx, topic))
-            else topic
-            for topic in request.topic_data
+            replace(topic, partition_data=tuple(partition(name, p) for p in topic.partition_data))
+            for name, topic in zip(names, request.topic_data, strict=True)
         ),
     )
 
 
 def _corrupt_response(hit: Interception, response: FetchResponse) -> FetchResponse:
     """The response with other records in the selected partitions; a hit only if there are any."""
-    shape, selectors = topics_of(topic_fields(hit.api)), hit.selectors
+    shape = topics_of(topic_fields(hit.api))
 
     def selected(topic: str | None, partition: PartitionData) -> bool:
-        return (
-            selectors.topic in (None, topic)
-            and selectors.partition in (None, partition.partition_index)
-            and bool(partition.records)
-        )
+        return bool(partition.records) and hit.selects(topic, partition.partition_index)
 
     names = [topic_name_of(shape, hit.ctx, topic) for topic in response.responses]
     topics = tuple(zip(names, response.responses, strict=True))

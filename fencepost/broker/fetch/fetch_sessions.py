@@ -124,7 +124,7 @@ class FetchSessionCache:
         session = self._sessions.get(request.session_id)
         known = session.partitions if session and request.session_epoch > 0 else {}
         named = known.keys() | requested_partitions(request).keys()
-        return named - set(_forgotten(request)) if known else named
+        return named - set(forgotten_partitions(request)) if known else named
 
     def remove(self, session_id: int) -> None:
         """Forget a session, if there is one."""
@@ -168,7 +168,8 @@ def requested_partitions(request: FetchRequest) -> dict[Key, CachedPartition]:
     }
 
 
-def _forgotten(request: FetchRequest) -> Iterator[Key]:
+def forgotten_partitions(request: FetchRequest) -> Iterator[Key]:
+    """The partitions that are to leave the session."""
     for topic in request.forgotten_topics_data:
         for index in topic.partitions:
             yield topic.topic, topic.topic_id, index
@@ -182,7 +183,7 @@ def _update(session: FetchSession, request: FetchRequest) -> None:
             session.partitions[key] = asked
         else:
             known.request = asked.request
-    for key in _forgotten(request):
+    for key in forgotten_partitions(request):
         session.partitions.pop(key, None)
 
 

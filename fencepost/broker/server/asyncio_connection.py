@@ -33,7 +33,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self._connection: Connection
         self._transport: asyncio.Transport
         self._is_reading = True
-        self._is_held = False
+        self._holds = 0
         self._is_closed = False
 
     @property
@@ -76,6 +76,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._transfer()
         else:
             self._listener.hold_back(self)
+            self._listener.silence(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
         """The connection is gone."""
@@ -89,6 +90,9 @@ class AsyncioConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes arrived."""
+        if self._holds:
+            # uvloop begins to read after `connection_made`, even if that paused it.
+            self._is_reading = True
         self._connection.receive(nbytes)
         self._transfer()
 
@@ -128,14 +132,16 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._transfer()
 
     def hold(self) -> None:
-        """Read nothing until it is released."""
-        self._is_held = True
+        """Read and handle nothing until it is released, as often as it is held."""
+        self._holds += 1
+        self._connection.pause_output()
         self._transfer()
 
     def release(self) -> None:
         """Read what the client has sent."""
-        self._is_held = False
-        if not self._is_closed:
+        self._holds -= 1
+        if not self._holds and not self._is_closed:
+            self._connection.resume_output()
             self._transfer()
 
     def close(self) -> None:
@@ -164,7 +170,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._server.stay_awake()
         if connection.is_closing:
             self._finish()
-        elif (connection.wants_input and not self._is_held) is not self._is_reading:
+        elif (connection.wants_input and not self._holds) is not self._is_reading:
             self._is_reading = not self._is_reading
             if self._is_reading:
                 self._transport.resume_reading()

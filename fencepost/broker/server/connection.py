@@ -20,6 +20,7 @@ from fencepost.broker.core.outcomes import (
     BlockingResponse,
     Delivery,
     HangUp,
+    PacedResponse,
     ThrottledResponse,
 )
 from fencepost.broker.core.scheduler import Clock
@@ -190,6 +191,7 @@ class Connection:
         """Close once `output` is sent; requests that wait get no response."""
         if self.is_closing:
             return
+        self._responses.end_pace()
         self.is_closing = True
         self.close_reason = reason
         self._drop_input()
@@ -345,7 +347,10 @@ class Connection:
         """Handle a request, or refuse it, where it would change too much in one turn."""
         api, version, client_id = exchange.api, exchange.version, exchange.client_id
         now_ms, wall_ms = self.last_active_ms, exchange.time_ms
-        ctx: Context[Any] = Context(self._broker, version, client_id, self.peer, now_ms, wall_ms)
+        peer, size = self.peer, exchange.bytes_in
+        ctx: Context[Any] = Context(
+            self._broker, version, client_id, peer, now_ms, wall_ms, None, size
+        )
         if api is _PRODUCE and self._broker.configs.may_check_expected_offsets:
             exchange.expected_offsets = extract_expected_offsets(
                 cast(Broker, self._broker), cast(ProduceRequest, request)
@@ -439,11 +444,23 @@ class Connection:
             case ThrottledResponse(response, until):
                 self._responses.write(exchange, response)
                 until.then(lambda _: self._unmute())
+            case PacedResponse():
+                self._pace(exchange, delivery)
             case _:
                 assert_never(delivery)
 
+    def _pace(self, exchange: Exchange, delivery: PacedResponse) -> None:
+        def on_sent(_: object) -> None:
+            self._responses.end_pace()
+            self._unmute()
+
+        delivery.until.then(on_sent)
+        self._responses.pace(exchange, delivery, self._broker.scheduler)
+        if delivery.response is None:  # acks=0
+            delivery.until.complete(None)
+
     def _unmute(self) -> None:
-        """The throttle time is over."""
+        """The throttle time is over, or a slow response is sent."""
         self._max_in_flight = MAX_IN_FLIGHT
         self._owner.output_ready()
 

@@ -21,6 +21,11 @@ from fencepost.broker.core.context import Context
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.produce.expected_offsets import ExpectedOffsets
+from fencepost.broker.server.journal_history import (
+    DeletedTopics,
+    DroppedExchanges,
+    DroppedKind,
+)
 from fencepost.broker.server.request_metrics import RequestMetrics
 from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.byte_utils import Buffer
@@ -179,9 +184,11 @@ AnyExchange: TypeAlias = Exchange | BrokerExchange
 class _ExchangeQueue:
     """The last exchanges of one kind, bounded in number and bytes, and the metrics of all."""
 
-    __slots__ = ("bytes", "due", "exchanges", "metrics")
+    __slots__ = ("_of_brokers", "bytes", "dropped", "due", "exchanges", "metrics")
 
-    def __init__(self) -> None:
+    def __init__(self, dropped: DroppedExchanges, *, of_brokers: bool) -> None:
+        self.dropped = dropped
+        self._of_brokers = of_brokers
         self.exchanges: deque[AnyExchange] = deque()
         self.due: list[AnyExchange] = []
         """Exchanges that are done and not counted yet."""
@@ -212,6 +219,16 @@ class _ExchangeQueue:
             oldest = exchanges.popleft()
             self.bytes -= oldest.counted
             oldest.counted = -1
+            self.dropped.count(
+                DroppedKind(
+                    self._of_brokers,
+                    oldest.broker_id,
+                    oldest.api.key,
+                    oldest.version,
+                    oldest.client_id,
+                ),
+                oldest.number,
+            )
 
     def clear(self) -> deque[AnyExchange]:
         """Drop all exchanges and return them."""
@@ -226,8 +243,11 @@ class Journal:
     """The last exchanges of clients, and those between brokers."""
 
     def __init__(self) -> None:
-        self._clients = _ExchangeQueue()
-        self._brokers = _ExchangeQueue()
+        self.dropped = dropped = DroppedExchanges()
+        """Counts of those that are not kept any more, since the last `clear`."""
+        self.deleted_topics = DeletedTopics()
+        self._clients = _ExchangeQueue(dropped, of_brokers=False)
+        self._brokers = _ExchangeQueue(dropped, of_brokers=True)
         self.newest = 0
         """The number of the last request."""
         self.listeners: list[Callable[[AnyExchange], None]] = []
@@ -352,6 +372,8 @@ class Journal:
     def clear(self) -> Iterator[None]:
         """Drop all exchanges; numbers go on. Each step of the iterator frees a little."""
         self.count_due()
+        self.dropped.clear()
+        self.deleted_topics.clear()
         return _free_in_steps([self._clients.clear(), self._brokers.clear()])
 
 

@@ -1,7 +1,7 @@
 """One broker's port and its connections, or the controller's.
 
 A broker that is down refuses connections and keeps its port: a socket that is bound and does not
-listen holds it, so that no other process gets it.
+listen holds it, so that no other process gets it. So does one that a fault lets refuse them.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.core.sampled_rate import SampledRate
+from fencepost.broker.faults.registry import Fault
 from fencepost.broker.metadata.image import Address
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.server.asyncio_connection import AsyncioConnection
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 BROKER_DOWN: Final = "broker_down"
+REFUSED: Final = "refused_by_fault"
 UNLIMITED: Final = 2**31 - 1
 """Kafka's default of ``max.connection.creation.rate``."""
 _LOOPBACKS: Final = ("127.0.0.1", "::1")
@@ -188,18 +190,27 @@ class Listener:
         self.response_cache = ResponseCache()
         self.is_down = False
         """Whether connections are refused, because the broker is down."""
+        self._is_refusing = False
+        """Whether connections are refused, because a fault says so."""
         self._address = (address.host, address.port)
-        self._sock = sock
+        self._sock: socket.socket | None = sock
+        """Listens; None where it is the server's that accepts, or closed."""
         self._held: socket.socket | None = None
         self._asyncio_server: asyncio.Server | None = None
         self._connections: set[AsyncioConnection] = set()
+        self._silent: dict[AsyncioConnection, Fault] = {}
+        """Connections that nothing is read from, because of a fault."""
         self._quotas = quotas or ConnectionQuotas(broker)
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to accept connections."""
+        """Begin to accept connections, unless a fault refuses them."""
+        if self._is_refusing:
+            return
+        sock, self._sock = self._sock, None
+        assert sock is not None, "it listens, and nothing accepts yet"
         self._asyncio_server = await loop.create_server(
             lambda: AsyncioConnection(self),
-            sock=self._sock,
+            sock=sock,
             backlog=self.broker.configs.socket_listen_backlog_size,
         )
 
@@ -212,15 +223,38 @@ class Listener:
             return
         self.is_down = True
         self._end(abruptly=abruptly)
-        self._held = _hold(*self._address)
+        self._hold_port()
 
     def listen(self) -> None:
         """Listen again, on the same port; `start` accepts the connections.
 
         :raises PortUnavailable: When another process took the port.
         """
-        if not self.is_down:
+        if self.is_down and not self._is_refusing:
+            self._listen()
+        self.is_down = False
+
+    async def refuse(self, loop: asyncio.AbstractEventLoop, *, refuses: bool) -> None:
+        """Refuse new connections, as a fault says, or accept them; those that are open stay.
+
+        :raises PortUnavailable: When another process took the port meanwhile.
+        """
+        if refuses is self._is_refusing:
             return
+        if not self.is_down and refuses:
+            self._close_port()
+            self._hold_port()
+        elif not self.is_down:
+            self._listen()
+        self._is_refusing = refuses
+        if not self.is_down:
+            await self.start(loop)
+
+    def _hold_port(self) -> None:
+        if self._held is None:
+            self._held = _hold(*self._address)
+
+    def _listen(self) -> None:
         host, port = self._address
         backlog = self.broker.configs.socket_listen_backlog_size
         held, self._held = self._held, None
@@ -229,12 +263,13 @@ class Listener:
         else:
             _listen_again(held, host, port, backlog)
         self._sock = held
-        self.is_down = False
 
     def admit(self, connection: AsyncioConnection) -> str | None:
         """Add a connection, or say why it is refused: the limit that is reached, or BROKER_DOWN."""
         if self.is_down:
             return BROKER_DOWN
+        if self._is_refusing:
+            return REFUSED
         exceeded = self._quotas.exceeded(connection.peer.host)
         if exceeded is not None:
             return exceeded
@@ -253,8 +288,29 @@ class Listener:
             connection.hold()
             scheduler.at(now_ms + delay_ms, connection.release)
 
+    def silence(self, connection: AsyncioConnection) -> None:
+        """Read nothing from a new connection, if a fault says so."""
+        broker = self.broker
+        fault = broker.faults.accept(broker.broker_id) if isinstance(broker, Broker) else None
+        if fault is not None:
+            self._silent[connection] = fault
+            connection.hold()
+
+    def end_silence(self) -> None:
+        """Read from the connections whose fault was removed."""
+        for connection, fault in tuple(self._silent.items()):
+            if not self.broker.faults.is_set(fault):
+                del self._silent[connection]
+                connection.release()
+
+    def close_silent(self) -> None:
+        """Close the connections that nothing was read from."""
+        for connection in tuple(self._silent):
+            connection.close()
+
     def on_closed(self, connection: AsyncioConnection) -> None:
         """Remove a connection that is gone."""
+        self._silent.pop(connection, None)
         if connection in self._connections:
             self._connections.discard(connection)
             self.server.descriptors.release()
@@ -280,12 +336,16 @@ class Listener:
         """The number of open connections."""
         return len(self._connections)
 
-    def _end(self, *, abruptly: bool) -> None:
+    def _close_port(self) -> None:
         if self._asyncio_server is not None:
             self._asyncio_server.close()
             self._asyncio_server = None
-        else:
+        elif self._sock is not None:
             self._sock.close()
+            self._sock = None
+
+    def _end(self, *, abruptly: bool) -> None:
+        self._close_port()
         for connection in tuple(self._connections):
             if abruptly:
                 connection.abort()

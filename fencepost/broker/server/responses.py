@@ -9,8 +9,10 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Final, NamedTuple, Protocol
 
-from fencepost.broker.core.scheduler import Clock
+from fencepost.broker.core.outcomes import PacedResponse
+from fencepost.broker.core.scheduler import Clock, Scheduler
 from fencepost.broker.server.journal import Exchange, Journal
+from fencepost.broker.server.paced_output import PacedOutput
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec import encode_response, encode_response_in_slices
@@ -61,6 +63,7 @@ class Responses:
         "_memory",
         "_owner",
         "output",
+        "paced",
         "queue",
         "writing",
     )
@@ -81,6 +84,8 @@ class Responses:
         self._memory = memory
         self._owner = owner
         self._close = close
+        self.paced: tuple[Exchange, PacedOutput] | None = None
+        """The request whose response is sent a few bytes at a time."""
         self._held = 0
         """How many requests of the queue count to the memory: all but the last, or all."""
 
@@ -151,10 +156,33 @@ class Responses:
                 self._held -= 1
                 self._memory.used -= answered.bytes_in
             if answered.chunks:
-                self.output.extend(answered.chunks)
+                if self.paced is not None and self.paced[0] is answered:
+                    self.paced[1].begin(answered.chunks)
+                else:
+                    self.output.extend(answered.chunks)
+
+    def pace(self, exchange: Exchange, paced: PacedResponse, scheduler: Scheduler) -> None:
+        """Encode a response, and send a few bytes of it at a time once its turn has come."""
+
+        def send(data: Buffer) -> None:
+            self.output.append(data)
+            self._owner.output_ready()
+
+        output = PacedOutput(paced, scheduler, send)
+        self.paced = exchange, output
+        self.write(exchange, paced.response)
+
+    def end_pace(self) -> None:
+        """Send at once what is left of the response that is sent a few bytes at a time."""
+        if self.paced is not None:
+            self.paced[1].send_rest()
+            self.paced = None
 
     def abandon(self) -> None:
         """Cancel what waits, and send nothing more."""
+        if self.paced is not None:
+            self.paced[1].cancel()
+            self.paced = None
         for index, exchange in enumerate(self.queue):
             if exchange.wait is not None:
                 exchange.wait.cancel()

@@ -67,7 +67,11 @@ class Server:
         cluster.network.observe = self.journal.observe
         cluster.events.newest_request = lambda: self.journal.newest
         self.event_log = EventLog(cluster.events)
-        cluster.events.listeners += (self.event_metrics.record, self.event_log.record)
+        cluster.events.listeners += (
+            self.event_metrics.record,
+            self.journal.deleted_topics.record,
+            self.event_log.record,
+        )
         self._sockets = sockets
         self._listeners: dict[int, list[Listener]] = {}
         """Those of each broker, by its id, the first one's first."""
@@ -131,8 +135,32 @@ class Server:
             with self._opening(chain.from_iterable(self._listeners.values())) as opened:
                 self._deferred_free.add(self.journal.clear())
                 operator_actions.restore(self.cluster)
+                for listener in chain.from_iterable(self._listeners.values()):
+                    listener.close_silent()
                 self.cluster.reset()
             await self._accept(opened)
+            await self._apply_faults()
+
+    async def apply_faults(self) -> None:
+        """Let ports refuse, and connections be silent, as the faults say that are set now.
+
+        :raises ControllerError: BROKER_NOT_AVAILABLE when another process took the port of a broker
+            that refused connections; it goes on refusing them.
+        """
+        async with self._ports:
+            await self._apply_faults()
+
+    async def _apply_faults(self) -> None:
+        faults = self.cluster.faults
+        for broker_id, listeners in self._listeners.items():
+            refuses = faults.refuses_connections(broker_id)
+            for listener in listeners:
+                listener.end_silence()
+                try:
+                    await listener.refuse(self._loop, refuses=refuses)
+                except PortUnavailable as error:
+                    problem = f"{error}, and broker {broker_id} goes on refusing connections"
+                    raise ControllerError(ErrorCode.BROKER_NOT_AVAILABLE, problem) from error
 
     # -- brokers --------------------------------------------------------------------------------
 

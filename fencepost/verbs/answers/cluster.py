@@ -123,8 +123,10 @@ class ClusterState(Answer):
 
 @answered_fault(
     {
-        "api": "Kafka's name.",
-        "action": "As it was given; an error by Kafka's name where it has one.",
+        "api": "Kafka's name, an array of several, or ``*``.",
+        "record": "What was given of it.",
+        "action": "As it was given; an error by Kafka's name where it has one. Null: a sequence.",
+        "sequence": "Its actions; null for a single one.",
     }
 )
 class FaultState(Derived, Answer):
@@ -133,9 +135,9 @@ class FaultState(Derived, Answer):
     id: int
     """Rises by one with each fault of the process, also across a reset."""
     hits: int
-    """The number of requests that it has hit."""
+    """The number of requests, or of connections, that it has hit."""
     left: int | None
-    """How many more requests it hits, at most; null: no limit."""
+    """How many more it hits, at most; null: no limit."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -153,10 +155,12 @@ class FaultState(Derived, Answer):
                     "partition": 0,
                     "group": None,
                     "transactional_id": None,
+                    "record": None,
                     "count": 3,
                     "after": 0,
                     "probability": 1.0,
                     "action": {"error": "NOT_ENOUGH_REPLICAS"},
+                    "sequence": None,
                 }
             ]
         }

@@ -20,7 +20,8 @@ from fencepost.broker.faults.request_fields import (
     topic_fields,
     transactional_id_fields,
 )
-from fencepost.broker.faults.rules import FaultRule, validate_rule
+from fencepost.broker.faults.rules import FaultRule, validated_apis
+from fencepost.broker.faults.selectors import Apis
 from fencepost.protocol.apis import APIS, BY_NAME, Api
 from fencepost.protocol.codec.schema import Side, StructSchema, message_schema, split_type
 
@@ -93,12 +94,12 @@ def test_an_api_has_fields_if_its_requests_name_such(api: Api, place: Place) -> 
 def test_a_selector_of_what_an_api_does_not_name_is_refused(api: Api, place: Place) -> None:
     selector, fields_of, _, _ = place
     selectors: dict[str, Any] = {selector: "x"}
-    rule = FaultRule(api=api, action=Drop(), **selectors)
+    rule = FaultRule(api=Apis((api,)), action=Drop(), **selectors)
     if fields_of(api) is not None:
-        validate_rule(rule)
+        validated_apis(rule)
     else:
         with pytest.raises(ControllerError, match=f"{selector}: {api.title} names no "):
-            validate_rule(rule)
+            validated_apis(rule)
 
 
 # -- the fields ---------------------------------------------------------------------------------

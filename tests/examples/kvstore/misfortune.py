@@ -12,6 +12,7 @@ from fencepost.broker.controller import Fence
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.faults.kinds import Action, Delay, Disconnect, DisconnectWhen, Drop, Refuse
 from fencepost.broker.faults.rules import FaultRule
+from fencepost.broker.faults.selectors import Apis
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
@@ -31,7 +32,7 @@ def rules(rng: random.Random, client_id: str, topic: str) -> Iterator[FaultRule]
     for _ in range(RULES_A_LEADER):
         api = rng.choice(("produce", "produce", "produce", "fetch"))
         yield FaultRule(
-            api=BY_NAME[api],
+            api=Apis((BY_NAME[api],)),
             action=_action(rng, api),
             client_id=client_id,
             topic=topic if api == "produce" else None,
