@@ -306,8 +306,32 @@ async def test_those_that_are_there_are_counted_where_others_do_not_come(
 async def test_why_there_is_nothing_is_said(control: httpx.AsyncClient) -> None:
     found = await missing(control)
     assert found["message"] == "t has no record after 1 ms; it has no records"
+    for broker in (1, 2, 3):
+        await ok(control, "POST", f"/v1/brokers/{broker}/kill")
+    assert (await missing(control))["message"].endswith("; t-0 has no leader at present")
+    await ok(control, "POST", "/v1/brokers/1/start")
     await ok(control, "DELETE", "/v1/topics/t")
     assert (await missing(control))["message"].endswith("; there is no topic 't'")
+
+
+async def test_a_search_goes_on_behind_records_that_are_deleted_meanwhile(
+    server: Server, control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A portion at a time: the log start moves between two of them."""
+    monkeypatch.setattr("fencepost.control.record_reading.PORTION_BYTES", 1)
+    await put(control, "a")
+    await put(control, "b")
+    await put(control, "v")
+    replica = server.cluster.brokers[1].replicas["t", 0]
+    read = type(replica.log).read
+
+    def read_and_delete(log: Json, offset: int, **given: Json) -> Json:
+        if offset == 1:
+            replica.delete_records(2)
+        return read(log, offset, **given)
+
+    monkeypatch.setattr(type(replica.log), "read", read_and_delete)
+    assert await expect(control, value="v", timeout_ms=5000) == [2]
 
 
 class TestManualClock:
