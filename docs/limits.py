@@ -26,6 +26,15 @@ from fencepost.broker.server.resources import CONTROL_CONNECTIONS
 from fencepost.cli.serve import MAX_LOG_DIRS
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.control import guard, limits, message_json, metrics, routes_events
+from fencepost.control import (
+    group_metrics,
+    guard,
+    limits,
+    message_json,
+    metrics,
+    record_reading,
+    routes_journal,
+)
 from fencepost.protocol.codec.reader import MAX_ELEMENTS, MAX_TAGGED_FIELDS
 from fencepost.protocol.compression import MAX_DECOMPRESSED_BYTES, MAX_MEMBERS
 from fencepost.protocol.frames import MAX_HEADER_TAGS
@@ -286,6 +295,21 @@ LIMITS: Final[Mapping[str, tuple[Limit, ...]]] = {
             name="partitions in the metrics",
             default=metrics.MAX_PARTITIONS,
             error="`fencepost_partitions_left_out` counts the others; `?topic=` asks for some",
+        ),
+        Limit(
+            name="groups, and partitions of groups, in the metrics",
+            default=group_metrics.MAX_ROWS,
+            error="`fencepost_group_partitions_left_out` counts the others",
+        ),
+        Limit(
+            name="records, offsets or topics that a verb is given, and records of its answer",
+            default=bodies.MAX_LISTED,
+            error=_BAD,
+        ),
+        Limit(
+            name="bytes of keys, values and headers that are answered of a partition",
+            default=record_reading.MAX_BYTES,
+            error="the answer ends before, and `next_offset` is where to read on",
         ),
         Limit(name="fetches of a step", default=bodies.MAX_FETCHES, error=_BAD),
         Limit(

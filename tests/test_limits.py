@@ -164,6 +164,15 @@ PROOFS: Final = {
     "partitions in the metrics": (
         "control/test_metrics.py::test_only_so_many_partitions_are_told_one_by_one"
     ),
+    "groups, and partitions of groups, in the metrics": (
+        "control/test_routes_groups.py::test_members_offsets_and_lag_are_metrics"
+    ),
+    "records, offsets or topics that a verb is given, and records of its answer": (
+        "verbs/test_record_bodies.py::test_what_is_wrong_is_said_in_one_line"
+    ),
+    "bytes of keys, values and headers that are answered of a partition": (
+        "control/test_routes_records.py::test_a_large_answer_ends_before_its_limit"
+    ),
     "fetches of a step": "control/test_limits.py::test_numbers_have_limits",
     "milliseconds of a fault's delay, or of a wait": (
         "control/test_limits.py::test_numbers_have_limits"

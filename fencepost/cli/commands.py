@@ -98,7 +98,7 @@ def _with_list_subcommand(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def _with_words_first(arguments: Sequence[str]) -> Sequence[str]:
-    """``fencepost group NAME wait`` is ``fencepost group wait NAME``; the word may be left out."""
+    """``fencepost group NAME wait`` is ``fencepost group wait NAME``; no word is ``show``."""
     first, rest = list(arguments[:1]), list(arguments[1:])
     words = [name.split()[1] for name, verb in BY_WORDS.items() if verb.name_first]
     if first != ["group"] or not rest or rest[0].startswith("-"):

@@ -30,8 +30,7 @@ from fencepost.verbs.record_encoding import (
 MAX_NEAREST: Final = 5
 """Records that are answered where those that were expected do not come."""
 _CANDIDATES: Final = 50
-"""The newest records of one partition that are compared more closely, for each number of fields
-that differ."""
+"""The newest records that are compared more closely, for each number of fields that differ."""
 _COMPARED: Final = 200
 """Bytes of a field that are compared so."""
 
@@ -110,10 +109,6 @@ class _PartitionSearch:
     leader_epoch: int
     next_offset: int = 0
     matching: list[StoredRecord] = field(default_factory=list)
-    near: defaultdict[int, deque[FoundRecord]] = field(
-        default_factory=lambda: defaultdict(lambda: deque(maxlen=_CANDIDATES))
-    )
-    """The newest records that do not match, by how many of their fields differ."""
 
 
 class RecordSearch:
@@ -128,6 +123,9 @@ class RecordSearch:
         self._topic = topic
         self._body = body
         self._partitions: dict[int, _PartitionSearch] = {}
+        self._near: defaultdict[int, deque[FoundRecord]]
+        self._near = defaultdict(lambda: deque(maxlen=_CANDIDATES))
+        """The newest records that do not match, by how many of their fields differ."""
 
     def matching(self) -> list[FoundRecord]:
         """The records that match, in order of partition and offset, as many as are expected."""
@@ -149,10 +147,11 @@ class RecordSearch:
         count = 0 if image is None else len(image.partitions)
         wanted = self._body.partition
         for index in range(count) if wanted is None else [wanted]:
-            if index < count and not self.is_met:
-                await self._read_partition(index)
+            while index < count and not self.is_met and not await self._read_partition(index):
+                self._forget(index)
 
-    async def _read_partition(self, index: int) -> None:
+    async def _read_partition(self, index: int) -> bool:
+        """Read a partition up to its present end; false where its log was cut meanwhile."""
         committed = self._body.isolation == "read_committed"
         try:
             readable = record_actions.readable_range(
@@ -165,11 +164,20 @@ class RecordSearch:
                 for each in batch.records:
                     self._sort_in(index, search, each)
                 if len(search.matching) >= self._body.count:
-                    return
+                    break
         except ControllerError as error:
-            if error.code not in _RETRIED:
+            if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                return False
+            if error.code not in _WAITED_FOR:
                 raise
-            self._partitions.pop(index, None)
+        return True
+
+    def _forget(self, index: int) -> None:
+        """Forget a partition: what was read of it may not be there any more."""
+        self._partitions.pop(index, None)
+        for count, near in self._near.items():
+            others = (each for each in near if each.partition != index)
+            self._near[count] = deque(others, maxlen=_CANDIDATES)
 
     def _search_of(self, index: int, readable: record_actions.ReadableRange) -> _PartitionSearch:
         replica = readable.replica
@@ -179,6 +187,7 @@ class RecordSearch:
             or (search.topic_id, search.leader_epoch) != (replica.topic_id, replica.leader_epoch)
             or search.next_offset > readable.end
         ):
+            self._forget(index)
             search = _PartitionSearch(topic_id=replica.topic_id, leader_epoch=replica.leader_epoch)
             self._partitions[index] = search
         return search
@@ -186,31 +195,19 @@ class RecordSearch:
     def _sort_in(self, index: int, search: _PartitionSearch, stored: StoredRecord) -> None:
         differs = self.expected.differing(stored.record)
         if differs:
-            search.near[len(differs)].append(FoundRecord(index, stored, differs))
+            self._near[len(differs)].append(FoundRecord(index, stored, differs))
         else:
             search.matching.append(stored)
 
     def nearest(self) -> list[FoundRecord]:
         """Of the records that do not match those that are most alike, the nearest first."""
-        candidates = [
-            each
-            for partition in self._partitions.values()
-            for found in partition.near.values()
-            for each in found
-        ]
-        candidates.sort(key=self._distance)
-        return candidates[:MAX_NEAREST]
+        candidates = [each for near in self._near.values() for each in near]
+        return sorted(candidates, key=self._distance)[:MAX_NEAREST]
 
     def _distance(self, found: FoundRecord) -> tuple[int, float, int]:
         likeness = self.expected.likeness(found.stored.record, found.differs)
         return len(found.differs), -likeness, -found.stored.record.offset
 
 
-_RETRIED: Final = frozenset(
-    {
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.OFFSET_OUT_OF_RANGE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
-"""What may be otherwise in a moment: an election, a truncation, the deletion of the topic."""
+_WAITED_FOR: Final = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+"""What may be otherwise later: an election, the creation of the topic."""

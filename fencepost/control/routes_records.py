@@ -213,8 +213,7 @@ def _missing(
         shown = (_near_text(topic, each, body.encoding) for each in nearest[:_MAX_NAMED])
         message += f"; nearest: {'; '.join(shown)}"
     elif not matching:
-        has_topic = topic in cluster.controller.image.topics
-        message += "; it has no records" if has_topic else f"; there is no topic {topic!r}"
+        message += f"; {_why_empty(cluster, topic, body.partition)}"
     return RecordsMissing(
         error=ErrorCode.REQUEST_TIMED_OUT.name,
         message=message,
@@ -224,6 +223,19 @@ def _missing(
             for state, each in zip(_found(nearest, body), nearest, strict=True)
         ),
     )
+
+
+def _why_empty(cluster: Cluster, topic: str, partition: int | None) -> str:
+    """Why there is no record that could be near."""
+    image = cluster.controller.image.topics.get(topic)
+    if image is None:
+        return f"there is no topic {topic!r}"
+    try:
+        for index in range(len(image.partitions)) if partition is None else [partition]:
+            record_actions.readable_range(cluster, topic, index)
+    except ControllerError as error:
+        return error.message
+    return "it has no records"
 
 
 def _found(found: list[FoundRecord], body: ExpectBody) -> Iterator[RecordState]:

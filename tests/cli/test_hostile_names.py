@@ -60,6 +60,8 @@ def hostile(schema: Mapping[str, Any], root: Mapping[str, Any], text: str) -> Js
         return schema.get("const") or schema["enum"][0]
     if schema.get("type") == "object":
         return hostile_object(schema, root, text)
+    if "prefixItems" in schema:
+        return [hostile(each, root, text) for each in schema["prefixItems"]]
     if schema.get("type") == "array":
         return [hostile(schema.get("items", {}), root, text)]
     numbers = {"integer": 1, "number": 1, "boolean": True}

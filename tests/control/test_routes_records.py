@@ -200,6 +200,15 @@ async def expect(control: httpx.AsyncClient, **body: Json) -> list[int]:
     return [each["offset"] for each in found["records"]]
 
 
+async def started(server: Server, control: httpx.AsyncClient, **body: Json) -> asyncio.Task[Json]:
+    """An expectation that has looked and waits."""
+    listeners = server.cluster.events.listeners
+    before = len(listeners)
+    waiting = asyncio.ensure_future(expect(control, **body))
+    await eventually(lambda: len(listeners) > before)
+    return waiting
+
+
 async def missing(control: httpx.AsyncClient, **body: Json) -> Json:
     answer = await control.post(f"{RECORDS}/expect", json={"timeout_ms": 1, **body})
     assert answer.status_code == 409
@@ -232,31 +241,30 @@ async def test_json_is_compared_as_json(control: httpx.AsyncClient) -> None:
 async def test_a_record_that_comes_is_waited_for(
     server: Server, control: httpx.AsyncClient
 ) -> None:
-    waiting = asyncio.ensure_future(expect(control, value="v", count=2))
-    await eventually(lambda: len(server.cluster.events.listeners) > 0 and not waiting.done())
+    waiting = await started(server, control, value="v", count=2)
     await produce(server, "t", values=[b"v"])
     assert not waiting.done()
     await produce(server, "t", values=[b"x", b"v"])
     assert await waiting == [0, 2]
 
 
-async def test_a_topic_that_comes_is_waited_for(control: httpx.AsyncClient) -> None:
+async def test_a_topic_that_comes_is_waited_for(server: Server, control: httpx.AsyncClient) -> None:
     await ok(control, "DELETE", "/v1/topics/t")
-    waiting = asyncio.ensure_future(expect(control, value="v"))
-    await eventually(lambda: not waiting.done())
+    waiting = await started(server, control, value="v")
     await create(control, [[1]])
     await put(control, "v")
     assert await waiting == [0]
 
 
-async def test_a_record_that_is_truncated_does_not_count(control: httpx.AsyncClient) -> None:
+async def test_a_record_that_is_truncated_does_not_count(
+    server: Server, control: httpx.AsyncClient
+) -> None:
     await put(control, "first")
     for broker in (2, 3):
         hold = f"{PARTITION}/replicas/{broker}/hold"
         await ok(control, "POST", hold, {"leave_isr": True})
     await put(control, "v")
-    waiting = asyncio.ensure_future(expect(control, value="v", count=2))
-    await eventually(lambda: not waiting.done())
+    waiting = await started(server, control, value="v", count=2)
     await ok(control, "POST", f"{PARTITION}/elect", {"leader": 2, "unclean": True})
     await put(control, "v")
     assert not waiting.done()
@@ -306,8 +314,32 @@ async def test_those_that_are_there_are_counted_where_others_do_not_come(
 async def test_why_there_is_nothing_is_said(control: httpx.AsyncClient) -> None:
     found = await missing(control)
     assert found["message"] == "t has no record after 1 ms; it has no records"
+    for broker in (1, 2, 3):
+        await ok(control, "POST", f"/v1/brokers/{broker}/kill")
+    assert (await missing(control))["message"].endswith("; t-0 has no leader at present")
+    await ok(control, "POST", "/v1/brokers/1/start")
     await ok(control, "DELETE", "/v1/topics/t")
     assert (await missing(control))["message"].endswith("; there is no topic 't'")
+
+
+async def test_a_search_goes_on_behind_records_that_are_deleted_meanwhile(
+    server: Server, control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A portion at a time: the log start moves between two of them."""
+    monkeypatch.setattr("fencepost.control.record_reading.PORTION_BYTES", 1)
+    await put(control, "a")
+    await put(control, "b")
+    await put(control, "v")
+    replica = server.cluster.brokers[1].replicas["t", 0]
+    read = type(replica.log).read
+
+    def read_and_delete(log: Json, offset: int, **given: Json) -> Json:
+        if offset == 1:
+            replica.delete_records(2)
+        return read(log, offset, **given)
+
+    monkeypatch.setattr(type(replica.log), "read", read_and_delete)
+    assert await expect(control, value="v", timeout_ms=5000) == [2]
 
 
 class TestManualClock:

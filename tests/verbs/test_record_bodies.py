@@ -1,4 +1,4 @@
-"""What the verbs on records take, and the one line about anything else."""
+"""What the verbs on records and groups take, and the one line about anything else."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fencepost.verbs.bodies import Body
+from fencepost.verbs.bodies import MAX_LISTED, Body
 from fencepost.verbs.catalogue import VERBS
+from fencepost.verbs.group_bodies import GroupWaitBody, OffsetsBody, TopicsBody
 from fencepost.verbs.models import problems
 from fencepost.verbs.record_bodies import ExpectBody, NewRecordBody, ProduceBody, RecordsQuery
 from fencepost.verbs.remote import validate_body
@@ -65,6 +66,22 @@ def test_one_record_needs_no_list() -> None:
         ),
         (ProduceBody, {"key": "k", "acks": 1}, "acks: input should be 'all' or '1'"),
         (ProduceBody, {"key": "k", "timestamp": -1}, "timestamp: input should be greater than or"),
+        (
+            ProduceBody,
+            {"records": ["a"] * (MAX_LISTED + 1)},
+            f"records: array should have at most {MAX_LISTED} items",
+        ),
+        (RecordsQuery, {"limit": "4097"}, "limit: input should be less than or equal to 4096"),
+        (TopicsBody, {"topics": []}, "topics: give at least one"),
+        (TopicsBody, {"topics": ["t"] * (MAX_LISTED + 1)}, "topics: array should have at most"),
+        (OffsetsBody, {"offsets": []}, "offsets: give at least one"),
+        (OffsetsBody, {"offsets": ["t:0"]}, "input should be an object, or text such as orders:0:"),
+        (
+            OffsetsBody,
+            {"offsets": [{"topic": "t", "partition": 0}]},
+            "offsets[0].offset: field required",
+        ),
+        (GroupWaitBody, {"state": "Stabel"}, "state: input should be 'Empty', 'PreparingRebalanc"),
         (ExpectBody, {"value": 7}, "value: input should be a valid string"),
         (ExpectBody, {"count": 0}, "count: input should be greater than or equal to 1"),
         (RecordsQuery, {"from": "1", "last": "2"}, "give from or last, not both"),

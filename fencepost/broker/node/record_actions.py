@@ -261,8 +261,8 @@ def _reason(cluster: Cluster, part: PartitionAppend) -> str:
 
 def _refusal(cluster: Cluster, part: PartitionAppend) -> str:
     response = part.outcome.response
-    if response.error_code == ErrorCode.NOT_ENOUGH_REPLICAS:
-        replica = cluster.brokers[part.leader].replicas[part.topic, part.index]
+    replica = cluster.brokers[part.leader].replicas.get((part.topic, part.index))
+    if response.error_code == ErrorCode.NOT_ENOUGH_REPLICAS and replica is not None:
         return f"min.insync.replicas is {replica.min_insync_replicas}, the ISR {list(replica.isr)}"
     of_records = "; ".join(
         f"record {part.positions[each.batch_index]}: {each.batch_index_error_message}"
