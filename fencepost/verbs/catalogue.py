@@ -27,7 +27,6 @@ from fencepost.verbs.answers.cluster import (
 )
 from fencepost.verbs.answers.topics import (
     CompactionState,
-    ElectState,
     PartitionState,
     StepState,
     TierState,
@@ -158,7 +157,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         method=_POST,
         path=f"{_PARTITION}/elect",
         request_model=bodies.ElectBody,
-        response_model=ElectState,
+        response_model=PartitionState,
         command="elect",
         summary=(
             "Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."

@@ -20,7 +20,6 @@ from fencepost.verbs.answers.cluster import (
 )
 from fencepost.verbs.answers.topics import (
     CompactionState,
-    ElectState,
     PartitionState,
     StepState,
     TierState,
@@ -120,11 +119,11 @@ class Verbs:
         *,
         leader: int,
         unclean: bool = False,
-    ) -> ElectState:
+    ) -> PartitionState:
         """Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."""
         return self.remote.call(
             VERBS["elect"],
-            ElectState,
+            PartitionState,
             {
                 "topic": topic,
                 "partition": partition,
@@ -697,11 +696,11 @@ class AsyncVerbs:
         *,
         leader: int,
         unclean: bool = False,
-    ) -> ElectState:
+    ) -> PartitionState:
         """Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."""
         return await self.remote.call(
             VERBS["elect"],
-            ElectState,
+            PartitionState,
             {
                 "topic": topic,
                 "partition": partition,

@@ -15,9 +15,10 @@ from selectors import EVENT_READ, DefaultSelector
 from types import TracebackType
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
+from fencepost.protocol.topic_text import config_pairs
 from fencepost.verbs.bodies import Body, Listed
 
 READY_S: Final = 30.0
@@ -28,6 +29,7 @@ _VARIABLE_PREFIX: Final = "FENCEPOST_"
 _COMMAND: Final = ("-P", "-m", "fencepost", "serve")
 _ALWAYS: Final = ("--port=0", "--control-port=0", "--stop-with-stdin")
 
+Configs = Annotated[dict[str, str], BeforeValidator(config_pairs)]
 NodeId = Annotated[int, Field(ge=0, le=MAX_BROKER_ID)]
 
 
@@ -53,9 +55,9 @@ class ClusterBody(Body):
     empty: a broker is the only one."""
     controller_listener: bool = False
     """Whether the controller listens for tools, on a free port."""
-    configs: dict[str, str] = Field(default_factory=dict)
-    """Broker configs by Kafka's names, as text."""
-    broker_configs: dict[NodeId, dict[str, str]] = Field(default_factory=dict)
+    configs: Configs = Field(default_factory=dict)
+    """Broker configs by Kafka's names, or a list of ``KEY=VALUE``."""
+    broker_configs: dict[NodeId, Configs] = Field(default_factory=dict)
     """Configs of single brokers, by broker id, instead of those of all; also of the active one of
     ``controller_ids``."""
     features: dict[str, int] = Field(default_factory=dict)
