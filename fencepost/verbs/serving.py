@@ -147,7 +147,6 @@ class _Ready(BaseModel):
     control: str
     control_token: str | None = None
     seed: int
-    last_event: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -167,12 +166,6 @@ class Serving:
     """With the same one it makes the same random choices again."""
     log: Path
     """Its log, as JSON lines."""
-    _last_events: list[int]
-
-    @property
-    def last_event(self) -> int:
-        """The number of the last event when it was started or reset."""
-        return self._last_events[-1]
 
     def __enter__(self) -> Self:
         return self
@@ -213,7 +206,7 @@ class Serving:
         assert self.child.stdin is not None
         with suppress(BrokenPipeError):  # it has ended, and there will be no line either
             os.write(self.child.stdin.fileno(), b"reset\n")
-        self._last_events.append(_read_ready(self.child, self.log, READY_S).last_event)
+        _read_ready(self.child, self.log, READY_S)
 
     def stop(self) -> int:
         """Stop it in order, or kill it where it does not stop in time; its exit code."""
@@ -259,7 +252,6 @@ def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = RE
         control_token=ready.control_token,
         seed=ready.seed,
         log=log,
-        _last_events=[ready.last_event],
     )
 
 

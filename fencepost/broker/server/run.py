@@ -189,8 +189,6 @@ class Ready:
     pid: int
     controller: str | None = None
     """Where the controller listens for tools; None where it does not."""
-    last_event: int = 0
-    """The number of the last event: of the reset, where that is what it confirms."""
 
 
 def tune_garbage_collection() -> None:
@@ -299,10 +297,7 @@ async def _serve(
     with _serving_files(cluster):
         await server.start()
         tune_garbage_collection()
-
-        def ready() -> None:
-            on_ready(_ready(options, server, control_socket))
-
+        ready = partial(on_ready, _ready(options, server, control_socket))
         ready()
         logs.protect_stdout()  # a reset writes to it as well
         if cluster.persistence is None:
@@ -463,7 +458,6 @@ def _ready(options: ServeOptions, server: Server, control_socket: socket.socket)
         controller=None if controller is None else f"{host}:{controller.port}",
         control=f"http://{control_host}:{control_socket.getsockname()[1]}",
         pid=os.getpid(),
-        last_event=server.cluster.events.newest,
     )
 
 
