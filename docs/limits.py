@@ -25,7 +25,6 @@ from fencepost.broker.server.logs import MAX_WAITING
 from fencepost.broker.server.resources import CONTROL_CONNECTIONS
 from fencepost.cli.serve import MAX_LOG_DIRS
 from fencepost.cli.serve_options import SERVE_OPTIONS
-from fencepost.control import guard, limits, message_json, metrics, routes_events
 from fencepost.control import (
     group_metrics,
     guard,
@@ -33,7 +32,7 @@ from fencepost.control import (
     message_json,
     metrics,
     record_reading,
-    routes_journal,
+    routes_events,
 )
 from fencepost.protocol.codec.reader import MAX_ELEMENTS, MAX_TAGGED_FIELDS
 from fencepost.protocol.compression import MAX_DECOMPRESSED_BYTES, MAX_MEMBERS

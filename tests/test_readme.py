@@ -125,5 +125,4 @@ def test_make_serve_is_three_brokers() -> None:
     make = ["make", "--dry-run", "--always-make", "serve", "ARGS="]
     recipe = run(make, cwd=ROOT, env=environment).out
     assert recipe.rstrip().endswith("fencepost serve --brokers 3")
-    for command, _ in commands("kcat")[:1]:
-        assert command in recipe
+    assert "127.0.0.1" not in recipe, "serve says where it is, once it is there"

@@ -18,7 +18,6 @@ from fencepost.cli.output import (
 from fencepost.verbs import partition_text
 from fencepost.verbs.answers.topics import (
     CompactionState,
-    ElectState,
     LostState,
     PartitionState,
     RemoteSegmentState,
@@ -61,7 +60,7 @@ def partition(state: PartitionState) -> Sequence[Block]:
     rows = tuple(tuple(_replica_row(each, state)) for each in state.replicas)
     tier = [] if state.remote is None else remote(state.remote)
     why = [] if state.explanation is None else [line(Text(state.explanation, ODD))]
-    lost = _lost(state.lost) if isinstance(state, ElectState) and state.lost is not None else []
+    lost = [] if state.lost is None else _lost(state.lost)
     return [partition_line(state), *why, *lost, Table(tuple(headers), rows), *tier]
 
 

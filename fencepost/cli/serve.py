@@ -427,7 +427,6 @@ def announce(options: ServeOptions, ready: Ready) -> None:
         "control": ready.control,
         "pid": ready.pid,
         "seed": options.seed,
-        "last_event": ready.last_event,
         **({"control_token": options.control_token} if options.control_token_drawn else {}),
     }
     print(json.dumps(line), flush=True)  # noqa: T201  # ASCII; nothing is imported for it

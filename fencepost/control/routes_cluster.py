@@ -28,7 +28,6 @@ from fencepost.verbs.answers import Done, Health
 from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
 from fencepost.verbs.answers.topics import (
     CompactionState,
-    ElectState,
     FetchState,
     LostState,
     PartitionState,
@@ -122,13 +121,13 @@ async def partition(server: Served, topic: str, partition: int) -> PartitionStat
 
 
 @serves("elect")
-async def elect(server: Served, topic: str, partition: int, body: ElectBody) -> ElectState:
+async def elect(server: Served, topic: str, partition: int, body: ElectBody) -> PartitionState:
     cluster = server.cluster
     lost = operator_actions.elect(cluster, topic, partition, body.leader, unclean=body.unclean)
     state = partition_state(cluster, topic, partition)
-    return ElectState(
-        **dict(state), lost=None if lost is None else LostState.model_validate(asdict(lost))
-    )
+    if lost is None:
+        return state
+    return state.model_copy(update={"lost": LostState.model_validate(asdict(lost))})
 
 
 @serves("roll")

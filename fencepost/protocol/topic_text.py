@@ -1,9 +1,10 @@
 """Topics and configs as a person writes them: ``NAME[:PARTITIONS[:RF]][,KEY=VALUE...]``.
 
-``serve`` reads its options with this before anything is imported that takes long, and
-`fencepost.testing` the topics of a test.
+``serve`` reads its options with this before anything is imported that takes long, and so are the
+topics and configs of a test and of a scenario read.
 """
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 TOPIC_FORM: Final = "NAME[:PARTITIONS[:RF]][,KEY=VALUE...]"
@@ -42,6 +43,49 @@ def parse_topic(text: str) -> TopicText:
     for each in texts:
         add_config(configs, each, TOPIC_FORM)
     return TopicText(name, tuple(map(int, counts)), configs)
+
+
+def topic_fields(text: str) -> dict[str, object]:
+    """A topic as ``create_topic`` takes it.
+
+    :raises ValueError: With the text and what is wrong with it.
+    """
+    try:
+        name, counts, configs = parse_topic(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} {error}") from None
+    names = ("partitions", "replication_factor")
+    return {"name": name, "configs": configs, **dict(zip(names, counts, strict=False))}
+
+
+def config_pairs(given: object) -> object:
+    """Configs by name of a list of ``KEY=VALUE``; all else as it is, for a model to judge.
+
+    :raises ValueError: With the text that is no ``KEY=VALUE``.
+    """
+    if not isinstance(given, list | tuple):
+        return given
+    configs: dict[str, str] = {}
+    for each in given:
+        try:
+            add_config(configs, str(each))
+        except ValueError as error:
+            raise ValueError(f"{each!r} {error}") from None
+    return configs
+
+
+def config_texts(given: object) -> object:
+    """The same, with the numbers and switches of a program as text: ``True`` is ``true``."""
+    configs = config_pairs(given)
+    if not isinstance(configs, Mapping):
+        return configs
+    return {name: _config_text(value) for name, value in configs.items()}
+
+
+def _config_text(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
 
 
 def add_config(configs: dict[str, str], text: str, form: str = CONFIG_FORM) -> None:

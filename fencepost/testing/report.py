@@ -5,12 +5,14 @@ warnings in the log.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from fencepost.broker.core.events import Kind
 from fencepost.protocol.shown_text import escaped, escaped_lines
 from fencepost.testing.servers import Server
+from fencepost.verbs.answers.cluster import EventState
 from fencepost.verbs.remote import VerbError
 from fencepost.verbs.timeline_text import state_at_the_end, what_happened
 
@@ -26,17 +28,20 @@ class ReportBaseline:
 
     server: Server
     log_position: int
-    last_event: int
-    """The number of the last event before the test."""
+    last_event: int | None
+    """The number of the last event before the test; None: of the reset before it."""
     last_exchange: int
     """The number of the last exchange before the test."""
 
     def sections(self) -> Iterator[tuple[str, str]]:
         """Headings and texts."""
-        served = self.server.serving
+        served, cluster = self.server.serving, self.server.cluster
         try:
-            state = self.server.cluster.timeline(
-                since=self.last_event, requests_since=self.last_exchange, limit=MAX_LINES
+            since = self.last_event
+            if since is None:
+                since = last_reset(cluster.events(follow=False))
+            state = cluster.timeline(
+                since=since, requests_since=self.last_exchange, limit=MAX_LINES
             )
         except VerbError as error:
             yield f"fencepost: {served.bootstrap} at the end", f"{escaped(str(error))}\n"
@@ -65,9 +70,22 @@ def fresh_baseline(server: Server) -> ReportBaseline:
     return ReportBaseline(
         server=server,
         log_position=server.serving.log_size(),
-        last_event=server.serving.last_event,
+        last_event=None,
         last_exchange=0,
     )
+
+
+def last_reset(events: Iterable[EventState]) -> int:
+    """The number of the last reset by the plugin; 0 for none. It is no verb, unlike a test's."""
+    found = 0
+    is_by_test = False
+    for event in events:
+        if event.kind == Kind.VERB and event.details["verb"] == "reset":
+            is_by_test = True
+        elif event.kind == Kind.RESET:
+            found = found if is_by_test else event.number
+            is_by_test = False
+    return found
 
 
 def as_text(lines: Iterator[str]) -> str:

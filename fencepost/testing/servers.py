@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import pytest
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BeforeValidator, ValidationError, field_validator
 
-from fencepost.protocol.topic_text import parse_topic
+from fencepost.protocol.topic_text import config_texts, topic_fields
 from fencepost.testing.cluster import AsyncCluster, Cluster
 from fencepost.verbs import serving
 from fencepost.verbs.bodies import Listed, NewTopicBody
@@ -31,14 +31,11 @@ class InvalidOptions(Exception):
 
 def _read_topic(given: object) -> object:
     """``orders:3:2,retention.ms=1000`` says the same as ``serve --topic`` does with it."""
-    if not isinstance(given, str):
-        return given
-    try:
-        name, counts, configs = parse_topic(given)
-    except ValueError as error:
-        raise ValueError(f"{given!r} {error}") from None
-    names = ("partitions", "replication_factor")
-    return {"name": name, "configs": configs, **dict(zip(names, counts, strict=False))}
+    if isinstance(given, str):
+        return topic_fields(given)
+    if isinstance(given, dict) and "configs" in given:
+        return {**given, "configs": config_texts(given["configs"])}
+    return given
 
 
 class ClusterOptions(ClusterBody):
@@ -46,6 +43,18 @@ class ClusterOptions(ClusterBody):
 
     topics: Listed[Annotated[NewTopicBody, BeforeValidator(_read_topic)]] = ()
     """Created before the test begins: ``"orders:3:2"``, or what ``create_topic`` takes."""
+
+    @field_validator("configs", mode="before")
+    @classmethod
+    def _as_text(cls, given: object) -> object:
+        return config_texts(given)
+
+    @field_validator("broker_configs", mode="before")
+    @classmethod
+    def _each_as_text(cls, given: object) -> object:
+        if not isinstance(given, dict):
+            return given
+        return {broker_id: config_texts(configs) for broker_id, configs in given.items()}
 
     @property
     def server_key(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     Strict,
@@ -20,6 +21,7 @@ from pydantic import (
 
 from fencepost.broker.controller import Fence
 from fencepost.broker.faults import kinds
+from fencepost.protocol.topic_text import config_pairs, topic_fields
 from fencepost.verbs.derived import Derived, given_action, given_fault, given_record
 
 T = TypeVar("T")
@@ -63,14 +65,32 @@ class NewTopicBody(Body):
     """A topic to create: counts, or assignments, not both."""
 
     name: str
+    """Its name, or ``NAME[:PARTITIONS[:RF]][,KEY=VALUE...]`` in place of the other fields, as
+    ``serve --topic`` has it: ``orders:3:2,retention.ms=1000``."""
     partitions: int | None = None
     """Left out: the broker config ``num.partitions``."""
     replication_factor: int | None = None
     """Left out: the broker config ``default.replication.factor``."""
     assignments: Listed[Listed[int]] | None = None
     """The broker ids of each partition in order of index, the preferred leader first."""
-    configs: dict[str, str] = Field(default_factory=dict)
-    """Topic configs by Kafka's names, as text."""
+    configs: Annotated[dict[str, str], BeforeValidator(config_pairs)] = Field(default_factory=dict)
+    """Topic configs by Kafka's names, as text; or a list of ``KEY=VALUE``."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_spelling(cls, given: object) -> object:
+        """No name of Kafka's has a colon or a comma; one that is wrong is refused as a name."""
+        name = given.get("name") if isinstance(given, dict) else None
+        if not isinstance(given, dict) or not isinstance(name, str) or not {":", ","} & set(name):
+            return given
+        try:
+            spelled = topic_fields(name)
+        except ValueError:
+            return given
+        for field in ("partitions", "replication_factor", "assignments", "configs"):
+            if given.get(field):
+                raise ValueError(f"{field}: name {name!r} has it too, or stands in its place")
+        return {**given, **spelled}
 
     model_config = ConfigDict(
         json_schema_extra={

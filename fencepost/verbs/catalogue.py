@@ -29,7 +29,6 @@ from fencepost.verbs.answers.groups import GroupsState, GroupState
 from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
 from fencepost.verbs.answers.topics import (
     CompactionState,
-    ElectState,
     PartitionState,
     StepState,
     TierState,
@@ -201,7 +200,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         method=_POST,
         path=f"{_PARTITION}/elect",
         request_model=bodies.ElectBody,
-        response_model=ElectState,
+        response_model=PartitionState,
         command="elect",
         summary=(
             "Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."

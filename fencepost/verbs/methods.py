@@ -23,7 +23,6 @@ from fencepost.verbs.answers.groups import GroupsState, GroupState
 from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
 from fencepost.verbs.answers.topics import (
     CompactionState,
-    ElectState,
     PartitionState,
     StepState,
     TierState,
@@ -220,11 +219,11 @@ class Verbs:
         *,
         leader: int,
         unclean: bool = False,
-    ) -> ElectState:
+    ) -> PartitionState:
         """Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."""
         return self.remote.call(
             VERBS["elect"],
-            ElectState,
+            PartitionState,
             {
                 "topic": topic,
                 "partition": partition,
@@ -1061,11 +1060,11 @@ class AsyncVerbs:
         *,
         leader: int,
         unclean: bool = False,
-    ) -> ElectState:
+    ) -> PartitionState:
         """Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."""
         return await self.remote.call(
             VERBS["elect"],
-            ElectState,
+            PartitionState,
             {
                 "topic": topic,
                 "partition": partition,

@@ -15,10 +15,11 @@ from selectors import EVENT_READ, DefaultSelector
 from types import TracebackType
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
 from fencepost.protocol.listener_text import parse_advertised, parse_listener
+from fencepost.protocol.topic_text import config_pairs
 from fencepost.verbs.bodies import Body, Listed
 
 READY_S: Final = 30.0
@@ -30,6 +31,7 @@ _COMMAND: Final = ("-P", "-m", "fencepost", "serve")
 _ALWAYS: Final = ("--control-port=0", "--stop-with-stdin")
 _FREE_PORTS: Final = "--port=0"
 
+Configs = Annotated[dict[str, str], BeforeValidator(config_pairs)]
 NodeId = Annotated[int, Field(ge=0, le=MAX_BROKER_ID)]
 
 
@@ -77,9 +79,9 @@ class ClusterBody(Body):
     """The address that brokers name to clients, ``HOST[:PORT]``; null: the one they listen on."""
     controller_listener: bool = False
     """Whether the controller listens for tools, on a free port."""
-    configs: dict[str, str] = Field(default_factory=dict)
-    """Broker configs by Kafka's names, as text."""
-    broker_configs: dict[NodeId, dict[str, str]] = Field(default_factory=dict)
+    configs: Configs = Field(default_factory=dict)
+    """Broker configs by Kafka's names, or a list of ``KEY=VALUE``."""
+    broker_configs: dict[NodeId, Configs] = Field(default_factory=dict)
     """Configs of single brokers, by broker id, instead of those of all; also of the active one of
     ``controller_ids``."""
     features: dict[str, int] = Field(default_factory=dict)
@@ -172,7 +174,6 @@ class _Ready(BaseModel):
     control: str
     control_token: str | None = None
     seed: int
-    last_event: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -194,12 +195,6 @@ class Serving:
     """With the same one it makes the same random choices again."""
     log: Path
     """Its log, as JSON lines."""
-    _last_events: list[int]
-
-    @property
-    def last_event(self) -> int:
-        """The number of the last event when it was started or reset."""
-        return self._last_events[-1]
 
     def __enter__(self) -> Self:
         return self
@@ -240,7 +235,7 @@ class Serving:
         assert self.child.stdin is not None
         with suppress(BrokenPipeError):  # it has ended, and there will be no line either
             os.write(self.child.stdin.fileno(), b"reset\n")
-        self._last_events.append(_read_ready(self.child, self.log, READY_S).last_event)
+        _read_ready(self.child, self.log, READY_S)
 
     def stop(self) -> int:
         """Stop it in order, or kill it where it does not stop in time; its exit code."""
@@ -289,7 +284,6 @@ def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = RE
         control_token=ready.control_token,
         seed=ready.seed,
         log=log,
-        _last_events=[ready.last_event],
     )
 
 

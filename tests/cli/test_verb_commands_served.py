@@ -48,7 +48,7 @@ def test_elections_clean_and_unclean(control: str, shell: Shell) -> None:
     assert len(refusal.splitlines()) == 1
     state = shell.json("elect t 0 --leader 3 --unclean")
     assert (state["leader"], state["leader_epoch"]) == (3, 2)
-    assert rows(shell.text("partition t 0"))[2][2] == "leading, hold"
+    assert rows(shell.text("partition t 0"))[2][2] == "held leader"
 
 
 def test_a_closed_gate_is_shown(control: str, shell: Shell) -> None:

@@ -87,3 +87,17 @@ def test_too_many_partitions_are_counted(
     monkeypatch.setattr(watch_module, "MAX_PARTITIONS", 4)
     watched.refresh_all()
     assert (len(watched.partitions), watched.omitted) == (4, 2)
+
+
+def test_internal_topics_stand_last_and_are_left_out_first(
+    control: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.json("topic create __consumer_offsets")
+    shell.json("topic create u")
+    with control_connection(control) as line:
+        watched = WatchState(line, ())
+        assert [name.topic for name in watched.partitions] == ["t", "u", "__consumer_offsets"]
+        monkeypatch.setattr(watch_module, "MAX_PARTITIONS", 2)
+        watched.refresh_all()
+        assert [name.topic for name in watched.partitions] == ["t", "u"]
+        assert watched.omitted == 1

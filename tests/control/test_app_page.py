@@ -148,6 +148,24 @@ async def test_the_page_names_no_kind_of_fault_by_hand() -> None:
 
 
 @needs_node
+async def test_internal_topics_stand_last(control: httpx.AsyncClient) -> None:
+    for name in ("__consumer_offsets", "t", "u"):
+        await ok(control, "POST", "/v1/topics", {"name": name})
+    shown = await browse(control, ("wait", "topic", "__consumer_offsets"))
+    assert shown["topic"] == "t u __consumer_offsets"
+
+
+@needs_node
+async def test_a_zombie_and_a_held_leader_are_named(control: httpx.AsyncClient) -> None:
+    await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1, 2]]})
+    await ok(control, "POST", "/v1/topics/t/partitions/0/replicas/2/hold")
+    await ok(control, "POST", "/v1/brokers/1/isolate", {"from": "controller"})
+    shown = await browse(control, ("wait", "partitions", "zombie leader"))
+    assert "held leader 2" in shown["partitions"]
+    assert "two leaders: broker 2 leads in epoch 1" in shown["partitions"]
+
+
+@needs_node
 async def test_events_are_listed_the_newest_first(control: httpx.AsyncClient) -> None:
     await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1]]})
     event = {"time_ms": 0, "text": "t-0: leader 1 -> 2 in epoch 1"}

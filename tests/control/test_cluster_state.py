@@ -100,6 +100,7 @@ async def test_a_partition_is_shown_whole(server: Server, control: httpx.AsyncCl
         "gate": {"open": True, "until_offset": 2},
         "remote": None,
         "explanation": None,
+        "lost": None,
     }
     assert uuid.UUID(made["topic_id"]).int
     logs = [server.cluster.brokers[b].replicas["t", 0].log for b in (2, 1)]

@@ -21,6 +21,18 @@ _PRODUCE_KEY: Final[Step] = ("produce_key", {})
 TOPICS: Final = (
     Row(
         verb="create_topic",
+        command="topic create new:2:3,retention.ms=7000",
+        given={"name": "new:2:3,retention.ms=7000"},
+        answers={
+            "name": "new",
+            "partitions": 2,
+            "replication_factor": 3,
+            "configs": {"retention.ms": "7000"},
+        },
+        changes={"topics": [{"name": "new"}, {"name": TOPIC}]},
+    ),
+    Row(
+        verb="create_topic",
         command="topic create new --assignment 2,3 --assignment 3,1 --config retention.ms=7000",
         given={
             "name": "new",

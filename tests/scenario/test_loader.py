@@ -32,6 +32,21 @@ def step_mistake(step: str) -> str:
     return mistake(f"summary: x\nsteps:\n  - {step}\n")
 
 
+def test_topics_and_configs_are_spelled_as_on_the_command_line() -> None:
+    found = read(
+        """\
+        summary: What it shows.
+        cluster: {configs: [min.insync.replicas=2]}
+        topics: ["orders:3:2,retention.ms=1000"]
+        steps: [{create_topic: {name: "many:4"}}]
+        """
+    )
+    assert found.cluster.configs == {"min.insync.replicas": "2"}
+    (orders,) = found.topics
+    assert (orders.name, orders.partitions, orders.replication_factor) == ("orders", 3, 2)
+    assert orders.configs == {"retention.ms": "1000"}
+
+
 def test_a_whole_file() -> None:
     found = read(
         """\

@@ -80,6 +80,32 @@ def test_configs_of_single_brokers() -> None:
     }
 
 
+def test_topics_and_configs_are_spelled_as_on_the_command_line() -> None:
+    spelled = read_options(
+        {
+            "configs": ["num.partitions=4", "auto.create.topics.enable=false"],
+            "topics": ["orders:3:1,retention.ms=1000"],
+        },
+        None,
+    )
+    in_python = read_options(
+        {
+            "configs": {"num.partitions": 4, "auto.create.topics.enable": False},
+            "topics": [
+                {
+                    "name": "orders",
+                    "partitions": 3,
+                    "replication_factor": 1,
+                    "configs": {"retention.ms": 1000},
+                }
+            ],
+        },
+        None,
+    )
+    assert spelled == in_python
+    assert spelled.topics[0].configs == {"retention.ms": "1000"}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -132,7 +158,11 @@ def test_topics_as_serve_takes_them(text: str, topic: NewTopicBody) -> None:
         ({"brokers": 0}, "brokers: input should be greater than or equal to 1"),
         ({"clock": "slow"}, "clock: input should be 'real' or 'manual'"),
         ({"dialect": "kip-320"}, "dialect: there is no dialect 'kip-320'; the dialects are"),
-        ({"configs": {"num.partitions": 4}}, "configs.num.partitions: input should be a valid str"),
+        (
+            {"configs": {"num.partitions": [4]}},
+            "configs.num.partitions: input should be a valid str",
+        ),
+        ({"configs": ["num.partitions"]}, "configs: 'num.partitions' is not KEY=VALUE"),
         ({"topics": ["t:x"]}, "topics[0]: 't:x' is not NAME[:PARTITIONS[:RF]]"),
         ({"topics": ["t:1:1:1"]}, "topics[0]: 't:1:1:1' is not NAME[:PARTITIONS[:RF]]"),
         ({"topics": [{"names": "t"}]}, "topics[0]: there is no field 'names'"),

@@ -16,7 +16,10 @@ _Words = Callable[[Event], str]
 def event_text(event: Event) -> str:
     """Such as ``orders-0: leader 1 -> 2 in epoch 3``."""
     subject = _subject(event)
-    words = _WORDS[event.kind](event)
+    try:
+        words = _WORDS[event.kind](event)
+    except LookupError:  # details that these words do not know must not stop who shows them
+        words = shown_value(event.details)
     return f"{subject}: {words}" if subject and words else subject or words
 
 
@@ -172,18 +175,23 @@ def _verb_refused(event: Event) -> str:
 
 
 def _fault(event: Event) -> str:
-    return (
-        f"fault {event.details['id']}: {event.details['api']}"
-        f" {shown_value(event.details['action'])}"
+    details = event.details
+    steps = details.get("sequence")
+    effect = (
+        " then ".join(map(shown_value, steps))
+        if isinstance(steps, list | tuple)
+        else shown_value(details["action"])
     )
+    return f"fault {details['id']}: {shown_value(details['api'])} {effect}"
 
 
 def _fault_hit(event: Event) -> str:
     client = event.details["client_id"]
     sender = "" if client is None else f" of {client}"
+    api = shown_value(event.details["api"])
     return (
-        f"fault {event.details['id']} hits {event.details['api']}{sender} at broker"
-        f" {event.broker}: {shown_value(event.details['action'])}"
+        f"fault {event.details['id']} hits {api}{sender} at broker {event.broker}:"
+        f" {shown_value(event.details['action'])}"
     )
 
 

@@ -198,8 +198,6 @@ class Ready:
     pid: int
     controller: str | None = None
     """Where the controller listens for tools; None where it does not."""
-    last_event: int = 0
-    """The number of the last event: of the reset, where that is what it confirms."""
 
 
 def tune_garbage_collection() -> None:
@@ -312,10 +310,7 @@ async def _serve(
     with _serving_files(cluster):
         await server.start()
         tune_garbage_collection()
-
-        def ready() -> None:
-            on_ready(_ready(server, options.control_host, sockets.control))
-
+        ready = partial(on_ready, _ready(server, options.control_host, sockets.control))
         ready()
         logs.protect_stdout()  # a reset writes to it as well
         if cluster.persistence is None:
@@ -457,5 +452,4 @@ def _ready(server: Server, control_host: str, control_socket: socket.socket) -> 
         controller=None if controller is None else bootstrap([controller]),
         control=f"http://{in_uri(control_host)}:{control_socket.getsockname()[1]}",
         pid=os.getpid(),
-        last_event=server.cluster.events.newest,
     )

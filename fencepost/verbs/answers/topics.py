@@ -1,9 +1,8 @@
 """Topics, their partitions and replicas, and their remote tiers: states, and results of verbs."""
 
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pydantic import ConfigDict
-from pydantic.config import JsonDict
 
 from fencepost.verbs.answers import Answer
 
@@ -272,40 +271,6 @@ class LostState(Answer):
     """Those below the high watermark; if the leader is down, those that all of the ISR have."""
 
 
-_PARTITION_EXAMPLE: Final[JsonDict] = {
-    "topic": "orders",
-    "topic_id": "1c9b5c04-9b5e-4b0a-8d53-0b1ee7b1d0a4",
-    "partition": 0,
-    "leader": 1,
-    "leader_epoch": 0,
-    "isr": [1],
-    "offline": [],
-    "high_watermark": 42,
-    "last_stable_offset": 42,
-    "log_start_offset": 0,
-    "gate": {"open": True, "until_offset": 0},
-    "replicas": [
-        {
-            "broker": 1,
-            "role": "leader",
-            "state": "leading",
-            "log_start_offset": 0,
-            "local_log_start_offset": 0,
-            "log_end_offset": 42,
-            "high_watermark": 42,
-            "epochs": [{"epoch": 0, "start_offset": 0}],
-            "held": False,
-            "held_at": None,
-            "segments": [{"base_offset": 0, "bytes": 4711, "records": 42}],
-            "zombie": False,
-            "label": "leading",
-        }
-    ],
-    "remote": None,
-    "explanation": None,
-}
-
-
 class PartitionState(Answer):
     """A partition and its replicas. Offsets are the leader's; -1 while there is none."""
 
@@ -328,29 +293,44 @@ class PartitionState(Answer):
     """Null for a topic without ``remote.storage.enable``, and while there is no leader."""
     explanation: str | None = None
     """Why more than one broker leads; null where that is not so."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [_PARTITION_EXAMPLE]})
-
-
-class ElectState(PartitionState):
-    """A partition after an election, and what the election lost."""
-
     lost: LostState | None = None
-    """Null where the new leader has all records of the last one; always, if the election was
-    clean."""
+    """What the unclean election lost that this answers; null if nothing, and in other answers."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
                 {
-                    **_PARTITION_EXAMPLE,
-                    "lost": {
-                        "broker": 1,
-                        "start_offset": 40,
-                        "end_offset": 42,
-                        "records": 2,
-                        "committed_records": 2,
-                    },
+                    "topic": "orders",
+                    "topic_id": "1c9b5c04-9b5e-4b0a-8d53-0b1ee7b1d0a4",
+                    "partition": 0,
+                    "leader": 1,
+                    "leader_epoch": 0,
+                    "isr": [1],
+                    "offline": [],
+                    "high_watermark": 42,
+                    "last_stable_offset": 42,
+                    "log_start_offset": 0,
+                    "gate": {"open": True, "until_offset": 0},
+                    "replicas": [
+                        {
+                            "broker": 1,
+                            "role": "leader",
+                            "state": "leading",
+                            "log_start_offset": 0,
+                            "local_log_start_offset": 0,
+                            "log_end_offset": 42,
+                            "high_watermark": 42,
+                            "epochs": [{"epoch": 0, "start_offset": 0}],
+                            "held": False,
+                            "held_at": None,
+                            "segments": [{"base_offset": 0, "bytes": 4711, "records": 42}],
+                            "zombie": False,
+                            "label": "leading",
+                        }
+                    ],
+                    "remote": None,
+                    "explanation": None,
+                    "lost": None,
                 }
             ]
         }

@@ -66,6 +66,22 @@ LINES: Final[list[tuple[str, Kind, dict[str, object], dict[str, object]]]] = [
         {"id": 1, "api": "Fetch", "action": {"drop": True}, "hits": 1},
     ),
     (
+        "fault 2: Produce,Fetch error NOT_LEADER_OR_FOLLOWER then pass, added",
+        Kind.FAULT_ADDED,
+        {"topic": "orders"},
+        {
+            "id": 2,
+            "api": ("Produce", "Fetch"),
+            "sequence": ({"error": "NOT_LEADER_OR_FOLLOWER"}, "pass"),
+        },
+    ),
+    (
+        "orders-0: leader 2",
+        Kind.LEADER_CHANGED,
+        {"topic": "orders", "partition": 0},
+        {"leader": 2},
+    ),
+    (
         "orders: retention.ms=1000, cleanup.policy removed",
         Kind.CONFIGS_CHANGED,
         {"topic": "orders"},
