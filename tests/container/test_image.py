@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from fencepost.cli import main
-from tests.harness.container import Container, Engine
-from tests.harness.java import java
+from tests.harness.container import ROOT, Container, Engine
+from tests.harness.java import jars, java
 from tests.harness.process import free_ports
 from tests.harness.require import tool
 from tests.harness.run import run
 
 pytestmark = pytest.mark.timeout(600)
+JAVA: Final = Path(__file__).parent / "java"
 MIB: Final = 1 << 20
 UNPRIVILEGED: Final = ("--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges")
 INSIDE: Final = 9092
@@ -135,6 +140,24 @@ def test_the_variables_of_a_real_broker_do(engine: Engine, network: str) -> None
     found = json.loads(listed)
     assert found["brokers"] == [{"id": 7, "name": f"localhost:{port}"}]
     assert {each["topic"]: len(each["partitions"]) for each in found["topics"]} == {"new": 4}
+
+
+def test_testcontainers_runs_it_as_the_page_shows(engine: Engine, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "containers.md").read_text()
+    example = re.search(r"```java\n(.*?)```", page, re.DOTALL)
+    assert example is not None
+    source = (JAVA / "Containers.java").read_text().replace("// EXAMPLE", example[1])
+    program = tmp_path / "Containers.java"
+    program.write_text(source.replace("IMAGE", engine.image))
+    first, *_ = free_ports(BROKERS)
+    check = [sys.executable, "-m", "fencepost", "check", "--bootstrap", f"localhost:{first}"]
+    command = [tool("java"), "-cp", f"{jars(JAVA / 'pom.xml')}/*", str(program), str(first)]
+    with engine.service() as url:
+        # Ryuk, which removes what a test that was killed has left, is an image of a registry.
+        env = {**os.environ, "DOCKER_HOST": url, "TESTCONTAINERS_RYUK_DISABLED": "true"}
+        lines = run([*command, *check], env=env, timeout_s=120).lines
+    assert lines[0].startswith("http://localhost:")
+    assert [line.rpartition(" ")[2] for line in lines[1:]] == ["answers"] * (1 + BROKERS)
 
 
 def test_sigterm_ends_it_with_0(engine: Engine) -> None:

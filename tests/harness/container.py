@@ -21,6 +21,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from tests.harness.cache import alone
+from tests.harness.process import start
 from tests.harness.require import tool
 from tests.harness.run import Finished, run
 from tests.harness.wait import wait_until
@@ -123,6 +124,18 @@ class Engine:
             yield container
         finally:
             self.podman("rm", "--force", "--time", "0", container.id)
+
+    @contextmanager
+    def service(self) -> Iterator[str]:
+        """Docker's API, by podman; its URL."""
+        url = f"unix://{self._folder / 'podman.sock'}"
+        command = [self._podman, "system", "service", "--time", "0", url]
+        process = start("podman", command, self._folder / "service.log", env=self._env)
+        try:
+            wait_until("the API is served", (self._folder / "podman.sock").exists)
+            yield url
+        finally:
+            process.stop(expect=None)
 
     def _volumes(self) -> list[str]:
         """What pip in a build needs to trust the index that this machine uses."""
