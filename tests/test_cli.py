@@ -535,6 +535,14 @@ def test_a_port_in_use_is_one_line_and_exit_code_2(which: str) -> None:
     )
 
 
+def test_so_is_a_port_of_a_listener() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listener = f"A://127.0.0.1:{taken.getsockname()[1]}"
+        done = fencepost("serve", "--control-port", "0", "--listener", listener, code=2)
+    advice = "give another port in --listener, or port 0 for a free one\n"
+    assert done.err.endswith(f": address already in use; {advice}")
+
+
 def test_a_terminal_is_told_what_to_do_with_the_real_addresses() -> None:
     """What `make serve` shows, with any ARGS."""
     with terminal("serve --brokers 2 --port 0 --control-port 0", columns=200, rows=30) as made:

@@ -22,7 +22,7 @@ from fencepost.broker.server.remote_urls import RemoteUnavailable, is_in_memory,
 from fencepost.broker.server.resources import TooFewDescriptors
 from fencepost.broker.server.run import NO_LIMIT, ClockMode, Ready, ServeOptions, run
 from fencepost.broker.server.trace_file import TraceUnavailable
-from fencepost.cli.environment import PREFIX, unknown_variables, without_service_variables
+from fencepost.cli.environment import PREFIX, without_service_variables
 from fencepost.cli.listener_options import check_ports, read_host, read_listeners
 from fencepost.cli.option_values import (
     OptionError,
@@ -33,6 +33,7 @@ from fencepost.cli.option_values import (
     read_topics,
 )
 from fencepost.cli.serve_options import SERVE_OPTIONS, Option
+from fencepost.cli.unknown_variables import unknown_variables
 from fencepost.control import lazy_app
 from fencepost.protocol.apis import (
     FIRST_METADATA_WITH_TOPIC_IDS,

@@ -6,7 +6,7 @@ a cluster is one of each broker: the i-th broker in the order of ids, counted fr
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from typing import Final
 
@@ -75,6 +75,8 @@ class ListenerSpec:
     advertised: AdvertisedAddress | None = None
     """None is the address that it listens on, or, where that is all of them, the address that a
     client reached."""
+    option: str = field(default="--port", compare=False)
+    """What gives its port, for messages."""
 
     def port_of(self, index: int) -> int:
         """The port of the broker at a place in the order of ids, from 0."""
@@ -92,7 +94,13 @@ def parse_listener(text: str) -> ListenerSpec:
     if comma and not option.startswith(_OPTION):
         raise ValueError(f"is not {LISTENER_FORM}")
     advertised = parse_advertised(option.removeprefix(_OPTION)) if comma else None
-    return ListenerSpec(name=name, host=host or ANY_HOST, port=port, advertised=advertised)
+    return ListenerSpec(
+        name=name,
+        host=host or ANY_HOST,
+        port=port,
+        advertised=advertised,
+        option="--listener",
+    )
 
 
 def parse_address(text: str) -> tuple[str, str, int]:

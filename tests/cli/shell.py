@@ -17,6 +17,7 @@ REQUIRED: Final = {
     "topic create": "t",
     "broker isolate": "--from controller",
     "fault add": "Fetch --drop",
+    "verify": "Fetch --count 1",
     "records produce": "--value 7",
     "group move": "--broker 1",
     "group set-offsets": "--offset t:0:1",

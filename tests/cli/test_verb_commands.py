@@ -32,6 +32,7 @@ _ONE_OF: Final = {
     "add_fault": ("--drop",),
     "add_tier_fault": ("--error", "no"),
     "produce_records": ("--value", "7"),
+    "verify": ("--count", "7"),
 }
 """What cannot be left out altogether."""
 

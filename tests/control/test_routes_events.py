@@ -205,7 +205,11 @@ async def test_nobody_is_told_before_somebody_watches(
 ) -> None:
     await ok(control, "POST", "/v1/topics", {"name": "t"})
     await produce(server, "t")
-    own = [server.event_metrics.record, server.event_log.record]
+    own = [
+        server.event_metrics.record,
+        server.journal.deleted_topics.record,
+        server.event_log.record,
+    ]
     assert server.cluster.events.listeners == own
     async with watching(control), watching(control):
         assert len(server.cluster.events.listeners) == len(own) + 1

@@ -23,7 +23,6 @@ from fencepost.protocol.messages.fetch import FetchRequest, FetchResponse
 from fencepost.protocol.messages.produce import ProduceRequest
 
 if TYPE_CHECKING:
-    from fencepost.broker.faults.rules import FaultRule
     from fencepost.protocol.messages.offset_fetch import OffsetFetchRequest
 
 
@@ -64,6 +63,21 @@ class MatchNode(Protocol):
 
 
 MatchContext: TypeAlias = Context[MatchNode]
+
+
+class _Step(Protocol):
+    """What is needed of an action."""
+
+    @property
+    def needs_bytes(self) -> bool:
+        """Whether it changes bytes on the wire, which only clients have."""
+        ...
+
+    def first_version(self, api: Api) -> int:
+        """The first version of an API in which it is possible."""
+        ...
+
+
 Matcher: TypeAlias = Callable[[MatchContext, object], bool]
 APIS_WITH_RECORDS: Final = ("produce", "fetch")
 OF_TOPIC = 2
@@ -71,19 +85,22 @@ OF_TOPIC = 2
 FIRST_OFFSET_FETCH_OF_GROUPS = 8
 
 
-def matchers_of(rule: "FaultRule", apis: Iterable[Api]) -> Mapping[int, Matcher]:
+def matchers_of(
+    selectors: Selectors, steps: Collection[_Step], apis: Iterable[Api]
+) -> Mapping[int, Matcher]:
     """The matcher of each API that a rule can hit, by the API's key.
 
     No request matches of a version that is too old for one of the rule's actions.
+
+    :param steps: These actions.
     """
-    selectors: Selectors = rule
-    if any(step.needs_bytes for step in rule.steps):
-        selectors = replace(rule, source="clients")
+    if any(step.needs_bytes for step in steps):
+        selectors = replace(selectors, source="clients")
     return {
         api.key: matcher_of(
             selectors,
             api,
-            first_version=max(step.first_version(api) for step in rule.steps),
+            first_version=max(step.first_version(api) for step in steps),
         )
         for api in apis
     }

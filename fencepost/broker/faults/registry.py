@@ -85,7 +85,9 @@ class FaultRegistry:
         from fencepost.broker.faults import fetched_records, partial_refusal, wrong_responses  # noqa: F401  # as just said
         from fencepost.broker.faults.matching import matchers_of
 
-        fault = Fault(next(self._numbers), rule, matchers_of(rule, validated_apis(rule)))
+        fault = Fault(
+            next(self._numbers), rule, matchers_of(rule, rule.steps, validated_apis(rule))
+        )
         self._faults[fault.id] = fault
         self._update_active()
         self._emit_rule(Kind.FAULT_ADDED, fault)

@@ -26,6 +26,13 @@ class Sockets:
     """Of the control API."""
 
 
+def _advice(option: str) -> str:
+    """How to choose another port than one that is in use."""
+    if option == "--listener":
+        return "give another port in --listener, or port 0 for a free one"
+    return f"give another {option}, or {option} 0 for a free one"
+
+
 def bind_all(
     listeners: Sequence[ListenerSpec],
     *,
@@ -40,16 +47,17 @@ def bind_all(
     :raises PortUnavailable: When one is in use; no socket stays open then.
     """
     wanted = [
-        (listener.host, listener.port_of(index))
+        (listener.host, listener.port_of(index), listener.option)
         for listener in listeners
         for index in range(brokers)
     ]
     if controller_port is not None:
-        wanted.append((listeners[0].host, controller_port))
+        wanted.append((listeners[0].host, controller_port, "--controller-port"))
+    wanted.append((*control, "--control-port"))
     bound: list[socket.socket] = []
     try:
-        for host, port in (*wanted, control):
-            bound.append(bind(host, port, BACKLOG))
+        for host, port, option in wanted:
+            bound.append(bind(host, port, BACKLOG, advice=_advice(option)))
     except OSError:
         for sock in bound:
             sock.close()

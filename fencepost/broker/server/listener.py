@@ -41,10 +41,10 @@ class PortUnavailable(OSError):
     """A port that can't be listened on; the message is one readable line."""
 
 
-def bind(host: str, port: int, backlog: int, *, option: str = "") -> socket.socket:
+def bind(host: str, port: int, backlog: int, *, advice: str = "") -> socket.socket:
     """A socket that listens; port 0 picks a free one.
 
-    :param option: The option that the port comes from, which the error names.
+    :param advice: How another port is chosen, which the error says of one that is in use.
     :raises PortUnavailable: When the address is in use, or not this machine's.
     """
     sock = socket.socket(_family(host), socket.SOCK_STREAM)
@@ -54,7 +54,7 @@ def bind(host: str, port: int, backlog: int, *, option: str = "") -> socket.sock
         sock.listen(backlog)
     except OSError as error:
         sock.close()
-        raise _unavailable(host, port, error, option) from error
+        raise _unavailable(host, port, error, advice) from error
     sock.setblocking(False)
     return sock
 
@@ -87,11 +87,10 @@ def _listen_again(held: socket.socket, host: str, port: int, backlog: int) -> No
         raise _unavailable(host, port, error) from error
 
 
-def _unavailable(host: str, port: int, error: OSError, option: str = "") -> PortUnavailable:
+def _unavailable(host: str, port: int, error: OSError, advice: str = "") -> PortUnavailable:
     reason = (error.strerror or str(error)).lower()
-    is_taken = error.errno == errno.EADDRINUSE
-    advice = f"; give another {option}, or {option} 0 for a free one" if is_taken and option else ""
-    return PortUnavailable(f"can't listen on {host}:{port}: {reason}{advice}")
+    hint = f"; {advice}" if error.errno == errno.EADDRINUSE and advice else ""
+    return PortUnavailable(f"can't listen on {host}:{port}: {reason}{hint}")
 
 
 def _family(host: str) -> socket.AddressFamily:

@@ -7,11 +7,13 @@ from tests.harness.run import run
 
 WITHOUT_CONTROL: Final = """
 from fencepost.broker.server.run import ServeOptions, run
+from fencepost.protocol.listener_text import ListenerSpec
 
 async def control(server, sock, stop):
     raise RuntimeError("no control API here")
 
-run(ServeOptions(port=0, control_port=0), control, lambda ready: print("ready"), lambda: None)
+options = ServeOptions(listeners=(ListenerSpec(port=0),), control_port=0)
+run(options, control, lambda ready: print("ready"), lambda: None)
 """
 
 
