@@ -73,10 +73,10 @@ def two_leaders(leader: int, leader_epoch: int, zombies: Sequence[tuple[int, int
     """
     if not zombies:
         return None
-    elected = "there is no leader" if leader < 0 else f"broker {leader} leads"
+    elected = "no leader: none" if leader < 0 else f"two leaders: broker {leader} leads"
     others = " and ".join(f"broker {broker} in epoch {epoch}" for broker, epoch in zombies)
     return (
-        f"two leaders: {elected} in epoch {leader_epoch} by the word of the controller, and still"
+        f"{elected} in epoch {leader_epoch} by the word of the controller, and still"
         f" {others}, which does not hear from the controller: it serves clients that have not heard"
         " of the election either, and truncates what it appends when it rejoins"
     )
