@@ -1,7 +1,7 @@
 """The image of this checkout, built and run by podman, as root or as a user without root.
 
-No registry is needed on a Debian with mmdebstrap: it makes the base, from the package sources of the
-machine; elsewhere podman pulls what the Dockerfile names. Debian:
+No registry is needed on a Debian with mmdebstrap: it makes the base, from the package sources of
+the machine; elsewhere podman pulls what the Dockerfile names. Debian:
 ``apt-get install podman runc iptables netavark aardvark-dns mmdebstrap``.
 """
 
