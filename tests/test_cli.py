@@ -617,6 +617,7 @@ def test_healthcheck_without_a_cluster_fails_in_one_line() -> None:
     [
         ({}, "http://127.0.0.1:9644"),
         ({"FENCEPOST_CONTROL_PORT": "1"}, "http://127.0.0.1:1"),
+        ({"FENCEPOST_CONTROL_PORT": "tcp://10.0.0.1:9644"}, "http://127.0.0.1:9644"),
         ({"FENCEPOST_HOST": "192.0.2.1"}, "http://127.0.0.1:9644"),
         ({"FENCEPOST_CONTROL_HOST": "0.0.0.0"}, "http://127.0.0.1:9644"),
         ({"FENCEPOST_CONTROL_HOST": "192.0.2.1"}, "http://192.0.2.1:9644"),

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
+from fencepost.cli.environment import unknown_variables
 from fencepost.protocol.listener_text import ListenerSpec, parse_listener
 from tests.harness.cache import made_once
 from tests.harness.require import tool
@@ -57,6 +58,16 @@ def test_a_tag_publishes_the_package_and_the_image_for_two_architectures_after_t
         assert "test" in release["jobs"][name]["needs"]
     build = release["jobs"]["image"]["steps"][-1]["with"]
     assert (build["platforms"], build["push"]) == ("linux/amd64,linux/arm64", True)
+
+
+def test_the_services_of_ci_jobs_on_the_page_set_options_that_there_are() -> None:
+    page = (ROOT / "docs" / "containers.md").read_text()
+    for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL):
+        job = yaml.safe_load(text)
+        assert job.keys() <= {"jobs", "test"}
+        names = re.findall(r"\bFENCEPOST_[A-Z_]+", text)
+        assert names
+        assert list(unknown_variables(names)) == []
 
 
 def test_compose_publishes_the_ports_that_the_outer_listener_advertises() -> None:

@@ -140,7 +140,7 @@ def _check_advertised(
     if not advertised.has_places:
         _last(options.brokers, int(advertised.port), "advertised port")
         return
-    if not listener.port and advertised.needs_ports:
+    if not listener.port and advertised.builds_on_ports:
         raise OptionError(
             f"the listener {listener.name} has free ports, and so none for the {{port}} in what it"
             " advertises"

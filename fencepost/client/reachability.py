@@ -14,6 +14,7 @@ from typing import Final
 from fencepost.client.connection import DESCRIBE_CONFIGS, METADATA, Connection, connect
 from fencepost.client.errors import KafkaClientError, NotServed
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.listener_text import MAX_PORT
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -110,6 +111,8 @@ async def _problem_at(
     host: str, port: int, ask: Callable[[Connection], Awaitable[str | None]], timeout_s: float
 ) -> str | None:
     """What ``ask`` finds over a connection to an address, or why there was no answer."""
+    if not 0 < port <= MAX_PORT:
+        return f"has a port that is not a number from 1 to {MAX_PORT}"
     try:
         async with asyncio.timeout(timeout_s):
             connection = await connect(host, port, _CLIENT_ID)
@@ -119,6 +122,8 @@ async def _problem_at(
                 await connection.close()
     except TimeoutError:
         return f"does not answer within {timeout_s:g} s"
+    except UnicodeError:
+        return "has a name that no host can have"
     except KafkaClientError as error:
         cause = error.__cause__
         if isinstance(cause, OSError):

@@ -43,13 +43,13 @@ class AdvertisedAddress:
 
     @property
     def has_places(self) -> bool:
-        """Whether the port depends on the broker by its places alone."""
+        """Whether the port has places, and so does not count on."""
         return "{" in self.port
 
     @property
-    def needs_ports(self) -> bool:
-        """Whether it can be told only where the ports that brokers listen on are known."""
-        return _PORT in self.host or (_PORT in self.port and self.port != _PORT)
+    def builds_on_ports(self) -> bool:
+        """Whether its port is made of the one that a broker listens on and of more digits."""
+        return _PORT in self.port and self.port != _PORT
 
     def of_broker(self, broker_id: int, index: int, port: int) -> tuple[str, int]:
         """The host and port of a broker.

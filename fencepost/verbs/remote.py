@@ -82,7 +82,10 @@ def default_url(environment: Mapping[str, str]) -> str:
         host = "127.0.0.1"
     if ":" in host:
         host = f"[{host}]"
-    return f"http://{host}:{environment.get('FENCEPOST_CONTROL_PORT') or '9644'}"
+    port = environment.get("FENCEPOST_CONTROL_PORT", "")
+    if not port or "://" in port:  # which Kubernetes makes for a service named fencepost-control
+        port = "9644"
+    return f"http://{host}:{port}"
 
 
 def validate_body(verb: Verb, given: Mapping[str, object]) -> Body | None:

@@ -86,6 +86,21 @@ async def test_an_address_that_accepts_and_is_silent() -> None:
     assert found == [(None, None), (1, "does not answer within 0.5 s")]
 
 
+async def test_addresses_that_no_host_can_have() -> None:
+    no_port = "has a port that is not a number from 1 to 65535"
+    no_name = "has a name that no host can have"
+    async with advertising(None, (HOST, 70_000), (HOST, -1), ("x" * 64, 1)) as port:
+        assert await problems((HOST, port), ("y" * 64, 1), (HOST, 0)) == [
+            (None, None),
+            (None, no_name),
+            (None, no_port),
+            (1, None),
+            (2, no_port),
+            (3, no_port),
+            (4, no_name),
+        ]
+
+
 async def test_a_name_that_is_not_known_and_a_server_of_another_kind() -> None:
     async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()

@@ -1,8 +1,8 @@
 """The image of this checkout, built and run by podman, as root or as a user without root.
 
-No registry is needed: where mmdebstrap is installed it makes the base, from the package sources of
-this machine; else podman pulls what the Dockerfile names. Debian:
-``apt-get install podman runc iptables netavark mmdebstrap``.
+No registry is needed on a Debian with mmdebstrap: it makes the base, from the package sources of
+the machine; elsewhere podman pulls what the Dockerfile names. Debian:
+``apt-get install podman runc iptables netavark aardvark-dns mmdebstrap``.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ class Engine:
     @cached_property
     def base(self) -> str:
         """The image that it is built on."""
-        if shutil.which("mmdebstrap") is None:
+        system = platform.freedesktop_os_release()
+        if system["ID"] != "debian" or shutil.which("mmdebstrap") is None:
             return _OFFICIAL_BASE
         if self.podman("image", "exists", _MADE_BASE, code=None).code:
-            tar = self._folder / "base.tar"
-            release = platform.freedesktop_os_release()["VERSION_CODENAME"]
+            tar, release = self._folder / "base.tar", system["VERSION_CODENAME"]
             options = ["--variant=minbase", f"--include={_PACKAGES}"]
             command = [tool("mmdebstrap"), *options, release, str(tar), *_sources(release)]
             run(command, timeout_s=_BUILD_S)
