@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from fencepost.cli.environment import unknown_variables
+from fencepost.cli.unknown_variables import unknown_variables
 from fencepost.protocol.listener_text import ListenerSpec, parse_listener
 from tests.harness.cache import made_once
 from tests.harness.require import tool
