@@ -33,6 +33,6 @@ ENV PATH=/opt/app/bin:$PATH \
     FENCEPOST_KAFKA_ENV=true
 USER 10001:10001
 EXPOSE 9092 9093 9094 9644
-HEALTHCHECK --interval=5s --timeout=3s --start-period=5s --retries=3 CMD ["fencepost", "healthcheck"]
+HEALTHCHECK --interval=5s --timeout=10s --start-period=5s --retries=3 CMD ["fencepost", "healthcheck"]
 ENTRYPOINT ["fencepost"]
 CMD ["serve"]
