@@ -149,8 +149,8 @@ async def test_a_reset_begins_at_zero(server: Server, control: httpx.AsyncClient
 async def test_too_few_are_refused_with_the_nearest_and_what_differs(
     server: Server, control: httpx.AsyncClient
 ) -> None:
-    await beat(server, "b", "h")
     await beat(server, "a", "h")
+    await beat(server, "b", "h")
     answer = await not_verified(control, "Heartbeat", 1, group="g", client_id="a")
     assert (answer["error"], answer["matched"], answer["unknown"]) == (
         "REQUESTS_NOT_VERIFIED",
@@ -255,6 +255,8 @@ async def test_where_those_that_fell_out_may_decide_it_the_answer_says_so(
     for impossible in (2, 7, {"at_least": 7}, {"at_most": 2}):
         answer = await not_verified(control, "Heartbeat", impossible, group="g")
         assert answer["error"] == "REQUESTS_NOT_VERIFIED"
+    answer = await not_verified(control, "Heartbeat", 7, since=1)
+    assert (answer["error"], answer["matched"], answer["unknown"]) == ("TRACE_INCOMPLETE", 4, 3)
     since = server.journal.newest - 4
     assert await matched(control, "Heartbeat", 3, group="g", since=since) == 3
 

@@ -24,9 +24,11 @@ from fencepost.broker.faults.kinds import (
 from fencepost.broker.faults.selectors import RecordSelector, Versions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
+from fencepost.protocol.records import crc_ok, iter_headers
 from tests.broker.faults.faulty import CODE, listen, rule, set_fault
-from tests.harness.driver import NEWEST, Driver
+from tests.harness.driver import NEWEST, Driver, Message
 from tests.harness.driver_requests import create, fetch, list_offset, produce, send_produce
+from tests.harness.typed_requests import fetch_request, fetched, from_offset
 
 OTHER = ErrorCode.POLICY_VIOLATION
 
@@ -114,11 +116,18 @@ def test_the_hits_of_a_sequence_are_told_with_their_actions(driver: Driver) -> N
 
 
 def test_two_fetches_that_wait_for_records_do_not_meet_the_same_action(driver: Driver) -> None:
-    fault = set_fault(driver, "fetch", sequence=(Corrupt(), Pass()))
+    fault = set_fault(driver, "fetch", sequence=(Corrupt(), Drop()))
+    request = fetch_request(("t", from_offset(0)), max_wait_ms=500)
+    waiting = [driver.send(1, "fetch", 12, request) for _ in range(2)]
     produce(driver, "t", b"a")
-    for _ in range(2):
-        fetch(driver, "t", 0)
-    assert fault.left == 0
+    assert [is_whole(each.response) for each in waiting] == [False, True]
+    assert (fault.hits, fault.next_action) == (1, Drop())
+
+
+def is_whole(response: Message) -> bool:
+    """Whether the records of the only partition of a Fetch have their checksum."""
+    records = b"".join(fetched(response).records or ())
+    return all(crc_ok(records, at, header) for at, header in iter_headers(records))
 
 
 # -- those that change nothing ------------------------------------------------------------------
@@ -229,9 +238,11 @@ def test_what_nothing_could_meet_is_refused_in_one_line(
     "action", [Bandwidth(1), Pieces(1), Silent(), RefuseConnections(), Observe()]
 )
 def test_what_acts_on_bytes_or_connections_does_nothing_between_brokers(action: Action) -> None:
+    """Of these only an observer counts what followers fetch."""
     driver = Driver(2)
     create(driver, "t", [(1, 2)])
     apis = "*" if isinstance(action, Silent | RefuseConnections) else "fetch"
     count = None if isinstance(action, Observe | RefuseConnections) else 1
-    set_fault(driver, apis, action, count=count)
+    fault = set_fault(driver, apis, action, count=count)
     assert send_produce(driver, "t", b"a").done, "the follower's Fetch is answered at once"
+    assert (fault.hits > 0) is isinstance(action, Observe)

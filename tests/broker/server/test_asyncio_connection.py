@@ -184,6 +184,18 @@ def test_more_connections_a_second_than_may_be_are_read_later() -> None:
     assert edge.connect().transport.is_reading()
 
 
+def test_a_connection_that_waits_is_not_read_even_where_the_loop_begins_to_read_it() -> None:
+    edge = SocketlessServer({"max.connection.creation.rate": "1", "quota.window.num": "2"})
+    _, waiting = edge.connect(), edge.connect()
+    waiting.transport.resume_reading()  # uvloop does so after `connection_made`
+    waiting.ask("metadata", 9, NO_TOPICS)
+    assert not waiting.transport.is_reading()
+    assert waiting.frames() == []
+    edge.pass_time(1000)
+    assert waiting.transport.is_reading()
+    assert waiting.correlation_ids() == [1]
+
+
 def test_a_connection_that_waits_may_go() -> None:
     edge = SocketlessServer({"max.connection.creation.rate": "1", "quota.window.num": "2"})
     _, waiting = edge.connect(), edge.connect()
