@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, Final, TypeAlias
 
+from fencepost.client.consumer_protocol import encode_assignment, encode_subscription
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from fencepost.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from fencepost.protocol.records import crc_ok, iter_headers
 from tests.harness.batches import build, produce_body
+from tests.harness.typed_client import BlockingClient
 from tests.harness.wire import ZERO_UUID, Body, Connection
 
 Json: TypeAlias = Any
@@ -17,6 +22,7 @@ Meeting: TypeAlias = Callable[[tuple[str, int]], Json]
 
 CLIENT_ID: Final = "tester"
 TOPIC: Final = "t"
+GROUP: Final = "g"
 LATE_MS: Final = 120
 """A delay that is seen, and not much more."""
 _NOW_MS: Final = time.time_ns() // 10**6
@@ -79,6 +85,34 @@ def list_offsets(address: tuple[str, int]) -> Json:
         return f"{ErrorCode(entry['ErrorCode']).name} {entry['Offset']}"
 
     return _meet(address, "ListOffsets", 7, body, told)
+
+
+def join(address: tuple[str, int]) -> str:
+    """Become the one member of group ``g``, with partition 0 assigned; the member's id."""
+    offered = JoinGroupRequestProtocol(name="range", metadata=encode_subscription([TOPIC]))
+    joining = JoinGroupRequest(
+        group_id=GROUP,
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=30_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=(offered,),
+    )
+    with closing(BlockingClient(address, CLIENT_ID)) as client:
+        joined = client.ask("join_group", 3, joining)
+        assigned = SyncGroupRequestAssignment(
+            member_id=joined.member_id, assignment=encode_assignment([(TOPIC, 0)])
+        )
+        syncing = SyncGroupRequest(
+            group_id=GROUP,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            assignments=(assigned,),
+        )
+        synced = client.ask("sync_group", 3, syncing)
+    assert (joined.error_code, synced.error_code) == (0, 0)
+    member_id: str = joined.member_id
+    return member_id
 
 
 def fetch(address: tuple[str, int]) -> Json:

@@ -16,6 +16,8 @@ Step: TypeAlias = tuple[str, Given]
 
 FAULT_ID: Final = "ID"
 """Stands for the id of the fault that was added before, in what is given and in commands."""
+MEMBER: Final = "MEMBER"
+"""Stands for the id of the member that `JOIN` has made."""
 SINCE: Final = "SINCE"
 """Stands for the number of the event before the one that `WATCH` has seen."""
 WATCH: Final[Step] = ("watch", {})
@@ -26,6 +28,8 @@ THIRD: Final = {**PLACE, "broker": 3}
 NEW_TOPIC: Final[Step] = ("create_topic", {"name": TOPIC, "assignments": [[1, 2, 3]]})
 PRODUCE: Final[Step] = ("produce", {})
 LIST_OFFSETS: Final[Step] = ("list_offsets", {})
+JOIN: Final[Step] = ("join", {})
+"""A client becomes the one member of group ``g``."""
 HOLD_THIRD: Final[Step] = ("hold", {**THIRD, "leave_isr": True})
 ADD_FAULT: Final[Step] = ("add_fault", {"api": "ListOffsets", "action": {"delay": 0}})
 

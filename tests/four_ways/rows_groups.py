@@ -1,11 +1,11 @@
-"""Groups that a test looks at and changes; what needs members is in tests/control."""
+"""Groups that a test looks at and changes."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from tests.four_ways.meeting import TOPIC
-from tests.four_ways.row import NEW_TOPIC, PRODUCE, Row, Step
+from tests.four_ways.meeting import CLIENT_ID, TOPIC
+from tests.four_ways.row import JOIN, MEMBER, NEW_TOPIC, PRODUCE, Row, Step
 
 _GROUP: Final = {"group": "g"}
 _OFFSETS_TOPIC: Final[Step] = (
@@ -24,8 +24,9 @@ _SHOWN: Final = {
     "leader_epoch": 2,
     "log_end_offset": 1,
     "lag": -2,
-    "member_id": None,
 }
+_JOINED: Final = (NEW_TOPIC, _OFFSETS_TOPIC, JOIN)
+_MEMBER: Final = {"client_id": CLIENT_ID, "host": "/127.0.0.1", "assignment": ["t-0"]}
 
 GROUPS: Final = (
     Row(
@@ -103,6 +104,32 @@ GROUPS: Final = (
         answers={"coordinator": 3, "offsets": [_SHOWN]},
         after=("group", _GROUP),
         then={"coordinator": 3},
+    ),
+    Row(
+        verb="wait_for_group",
+        command="group g wait --members 1",
+        given={**_GROUP, "members": 1},
+        before=_JOINED,
+        answers={
+            "state": "Stable",
+            "generation": 1,
+            "members": [_MEMBER],
+            "offsets": [{"committed_offset": -1, "lag": None}],
+        },
+    ),
+    Row(
+        verb="rebalance_group",
+        command="group g rebalance",
+        given=_GROUP,
+        before=_JOINED,
+        answers={"state": "PreparingRebalance", "members": [_MEMBER]},
+    ),
+    Row(
+        verb="remove_member",
+        command=f"group g remove {MEMBER}",
+        given={**_GROUP, "member": MEMBER},
+        before=_JOINED,
+        answers={"state": "Empty", "generation": 2, "members": []},
     ),
     Row(
         verb="rebalance_group",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +23,24 @@ from fencepost.cli import main
 from fencepost.testing import Cluster
 from fencepost.verbs.catalogue import VERBS, Method, Shape
 from fencepost.verbs.remote import Refused
-from tests.four_ways.meeting import CLIENT_ID, TOPIC, Json, list_offsets, produce, produce_key
-from tests.four_ways.row import FAULT_ID, SINCE, WATCH, Given, Row, Step
+from tests.four_ways.meeting import (
+    CLIENT_ID,
+    GROUP,
+    TOPIC,
+    Json,
+    join,
+    list_offsets,
+    produce,
+    produce_key,
+)
+from tests.four_ways.row import FAULT_ID, MEMBER, SINCE, WATCH, Given, Row, Step
 
 _CLIENT: Final = {"topic": TOPIC, "client": CLIENT_ID}
 _ACTIONS: Final[dict[str, Given]] = {
     "produce": {**_CLIENT, "version": 9, "records": ["a"], "acks": 1},
     "produce_key": {**_CLIENT, "version": 9, "records": [{"key": "k", "value": "a"}], "acks": 1},
     "list_offsets": {**_CLIENT, "version": 7},
+    "join": {"group": GROUP, "member": CLIENT_ID, "topics": [TOPIC]},
 }
 """What a client does before some rows, as steps of a scenario."""
 
@@ -53,13 +63,15 @@ class Cast:
         host, _, port = self.cluster.bootstrap.split(",")[0].rpartition(":")
         return host, int(port)
 
-    def prepare(self, steps: tuple[Step, ...]) -> dict[str, int]:
+    def prepare(self, steps: tuple[Step, ...]) -> dict[str, int | str]:
         """A fresh cluster, and what stands before a row; values of placeholders."""
         self.ask("reset", {})
-        known: dict[str, int] = {}
+        known: dict[str, int | str] = {}
         for name, given in steps:
             if name == WATCH[0]:
                 known[SINCE] = self._watch() - 1
+            elif name == "join":
+                known[MEMBER] = join(self.broker)
             elif name == "produce":
                 assert produce(self.broker)["told"] == "NONE"
             elif name == "produce_key":
@@ -183,15 +195,21 @@ def _steps(name: str, given: Given) -> list[dict[str, Json]]:
     if name == WATCH[0]:
         created = {"name": TOPIC, "assignments": [[1, 2, 3]]}
         return [{"events": {}, "as": "watched"}, {"create_topic": created}]
-    known = {FAULT_ID: "$fault.id", SINCE: "$watched.0.number"}
+    known = {
+        FAULT_ID: "$fault.id",
+        MEMBER: "$member.member_id",
+        SINCE: "$watched.0.number",
+    }
     filled = _filled(_ACTIONS.get(name, given), known)
     step: dict[str, Json] = {name.removesuffix("_key"): filled}
     if name in ("add_fault", "add_tier_fault"):
         step["as"] = "fault"
+    if name == "join":
+        step["as"] = "member"
     return [step]
 
 
-def _filled(given: Given, known: dict[str, int] | dict[str, str]) -> dict[str, Json]:
+def _filled(given: Given, known: Mapping[str, int | str]) -> dict[str, Json]:
     return {
         name: known.get(value, value) if isinstance(value, str) else value
         for name, value in given.items()
