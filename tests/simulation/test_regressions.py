@@ -395,6 +395,29 @@ SCHEDULES = {
         store done 0
         lose p0
     """,
+    "a follower whose leader changes in the midst of its truncation fetches the batch again": """
+        cluster seed=3305 brokers=3 partitions=2 replicas=3 min.insync=1 unclean=no fetch=18 consumers=final
+        produce p1 to 2 acks=all x1
+        deliver 2->3
+        hold p1 3 isr=leave
+        produce p0 to 1 acks=1 x1
+        produce p0 to 2 acks=all x1
+        produce p1 to 2 acks=all x1
+        produce p1 to 3 acks=1 x1
+        elect p1 1 unclean
+        deliver controller->1
+        produce p1 to 1 acks=1 x2
+        settle
+        elect p1 3 unclean
+        deliver controller->3
+        produce p1 to 3 acks=1 x2
+        hold p1 2 isr=leave
+        settle
+        elect p1 2 unclean
+        deliver controller->1
+        deliver controller->2
+        elect p1 3 unclean
+    """,  # noqa: E501
     "a consumer of the draft that a deposed leader served finds where its records differ": """
         cluster seed=1730 brokers=3 partitions=1 replicas=3 min.insync=2 unclean=yes fetch=18 consumers=draft
         poll a6 ignore

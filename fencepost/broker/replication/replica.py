@@ -178,6 +178,8 @@ class Replica:
         self.epoch_start_offset = UNKNOWN_OFFSET
         self.followers = {}
         if changed:
+            if self.ends_after_gap:  # another leader may have the batch that went
+                self.truncate_to(self.log.batches_end_offset)
             self._notify_watchers()
 
     def resign(self) -> None:
