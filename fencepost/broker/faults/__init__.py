@@ -1,7 +1,7 @@
 """Faults: what a test does to requests, as data.
 
-`rules.FaultRule` is a fault: `selectors` say which requests it hits, one of `kinds`, or a sequence of
-several, what happens to them. `registry` holds the faults that are set and intercepts requests
+`rules.FaultRule` is a fault: `selectors` say which requests it hits, one of `kinds`, or several in
+sequence, what happens to them. `registry` holds the faults that are set and intercepts requests
 before a broker's handlers, from clients and from other brokers alike. While no fault is set, a
 request costs one check of an empty tuple. Records are decoded only while a fault selects them.
 
