@@ -16,10 +16,11 @@ from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.broker.controller import MAX_BROKERS
 from fencepost.broker.controller.topic_changes import MAX_NAME, MAX_PARTITIONS_PER_REQUEST
 from fencepost.broker.core.event_history import MAX_OF_KIND
+from fencepost.broker.faults.rules import MAX_STEPS
 from fencepost.broker.handlers.client_metrics import MAX_INSTANCES
 from fencepost.broker.handlers.create_topics import MAX_RECORDS as MAX_METADATA_RECORDS
 from fencepost.broker.handlers.describe_configs import MAX_ENTRIES
-from fencepost.broker.server import journal, trace_file
+from fencepost.broker.server import journal, journal_history, trace_file
 from fencepost.broker.server.connection import MAX_IN_FLIGHT
 from fencepost.broker.server.logs import MAX_WAITING
 from fencepost.broker.server.resources import CONTROL_CONNECTIONS
@@ -200,6 +201,21 @@ LIMITS: Final[Mapping[str, tuple[Limit, ...]]] = {
         Limit(
             name="bytes that they take", default=journal.MAX_BYTES, error="the oldest is forgotten"
         ),
+        Limit(
+            name="kinds of forgotten requests that are counted apart, by API, version and client",
+            default=journal_history.MAX_KINDS,
+            error="all others are counted together, and may match any `verify`",
+        ),
+        Limit(
+            name="characters of a client id by which they are counted apart",
+            default=journal_history.MAX_CLIENT_ID,
+            error="counted as all others",
+        ),
+        Limit(
+            name="deleted topics whose ids `verify` knows",
+            default=journal_history.MAX_DELETED,
+            error="the oldest is forgotten",
+        ),
     ),
     "connections": (
         Limit(
@@ -311,6 +327,7 @@ LIMITS: Final[Mapping[str, tuple[Limit, ...]]] = {
             error="the answer ends before, and `next_offset` is where to read on",
         ),
         Limit(name="fetches of a step", default=bodies.MAX_FETCHES, error=_BAD),
+        Limit(name="actions in a fault's sequence", default=MAX_STEPS, error=_BAD),
         Limit(
             name="milliseconds of a fault's delay, or of a wait",
             default=bodies.MAX_DELAY_MS,

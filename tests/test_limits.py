@@ -174,6 +174,18 @@ PROOFS: Final = {
         "control/test_routes_records.py::test_a_large_answer_ends_before_its_limit"
     ),
     "fetches of a step": "control/test_limits.py::test_numbers_have_limits",
+    "actions in a fault's sequence": (
+        "broker/faults/test_rules.py::test_what_nothing_could_meet_is_refused_in_one_line"
+    ),
+    "kinds of forgotten requests that are counted apart, by API, version and client": (
+        "broker/server/test_journal_history.py::test_only_so_many_kinds_are_told_apart"
+    ),
+    "characters of a client id by which they are counted apart": (
+        "broker/server/test_journal_history.py::test_a_long_client_id_is_not_kept"
+    ),
+    "deleted topics whose ids `verify` knows": (
+        "broker/server/test_journal_history.py::test_the_last_deleted_topics_are_known_by_their_ids"
+    ),
     "milliseconds of a fault's delay, or of a wait": (
         "control/test_limits.py::test_numbers_have_limits"
     ),

@@ -158,7 +158,7 @@ class RequestSearch:
             return
         count = sum(
             count
-            for kind, count in dropped.counts.items()
+            for kind, count in dropped.counts()
             if kind.api_key in self._matches
             and (wanted.versions is None or kind.version in wanted.versions)
             and wanted.broker in (None, kind.broker_id)

@@ -21,11 +21,7 @@ from fencepost.broker.core.context import Context
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.produce.expected_offsets import ExpectedOffsets
-from fencepost.broker.server.journal_history import (
-    DeletedTopics,
-    DroppedExchanges,
-    DroppedKind,
-)
+from fencepost.broker.server.journal_history import DeletedTopics, DroppedExchanges
 from fencepost.broker.server.request_metrics import RequestMetrics
 from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.byte_utils import Buffer
@@ -220,7 +216,7 @@ class _ExchangeQueue:
             self.bytes -= oldest.counted
             oldest.counted = -1
             self.dropped.count(
-                DroppedKind(
+                (
                     self._of_brokers,
                     oldest.broker_id,
                     oldest.api.key,

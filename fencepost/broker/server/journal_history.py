@@ -5,8 +5,8 @@ too few. So the exchanges that fell out are counted by all that is known without
 Requests name topics by ids, which the metadata image forgets with the topic.
 """
 
-from collections import Counter
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from fencepost.broker.core.events import Event, Kind
@@ -31,31 +31,41 @@ class DroppedKind(NamedTuple):
     client_id: str | None
 
 
+KindFields: TypeAlias = tuple[bool, int, int, int, str | None]
+"""Those of a `DroppedKind`: a plain tuple is made in a third of the time, for each request."""
+
+
 class DroppedExchanges:
     """Counts of exchanges that fell out of the journal."""
 
-    __slots__ = ("counts", "last", "uncounted")
+    __slots__ = ("_counts", "last", "uncounted")
 
     def __init__(self) -> None:
-        self.counts: Counter[DroppedKind] = Counter()
+        self._counts: dict[KindFields, int] = {}
         self.uncounted = 0
         """Those of further kinds, of which nothing is known."""
         self.last = 0
         """The number of the last one."""
 
-    def count(self, kind: DroppedKind, number: int) -> None:
+    def count(self, kind: KindFields, number: int) -> None:
         """Count one that falls out."""
-        self.last = max(self.last, number)
-        if kind in self.counts or (
-            len(self.counts) < MAX_KINDS and len(kind.client_id or "") <= MAX_CLIENT_ID
-        ):
-            self.counts[kind] += 1
+        self.last = max(self.last, number)  # clients' and brokers' fall out independently
+        counts = self._counts
+        if kind in counts:
+            counts[kind] += 1
+        elif len(counts) < MAX_KINDS and len(kind[-1] or "") <= MAX_CLIENT_ID:
+            counts[kind] = 1
         else:
             self.uncounted += 1
 
+    def counts(self) -> Iterator[tuple[DroppedKind, int]]:
+        """How many of each kind."""
+        for kind, count in self._counts.items():
+            yield DroppedKind._make(kind), count
+
     def clear(self) -> None:
         """Begin at zero."""
-        self.counts.clear()
+        self._counts.clear()
         self.uncounted = self.last = 0
 
 
