@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -24,9 +25,10 @@ QUIET: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 1000}
 OFFSETS: Final = "org.apache.kafka.tools.GetOffsetShell"
 
 
-def produce(fencepost: Cluster, *values: str, client_id: str = "shop") -> None:
+def produce(fencepost: Cluster, *values: str, bootstrap: str | None = None) -> None:
+    servers = bootstrap or fencepost.bootstrap
     producer = Producer(
-        {"bootstrap.servers": fencepost.bootstrap, "client.id": client_id, "linger.ms": 0, **QUIET}
+        {"bootstrap.servers": servers, "client.id": "shop", "linger.ms": 0, **QUIET}
     )
     for value in values:
         producer.produce("orders", value)
@@ -60,10 +62,10 @@ def consume(source: Consumer) -> str:
     return value.decode()
 
 
-def brokers_of(bootstrap: str) -> int:
+def brokers_of(bootstrap: str, *, within_s: float = 30) -> int:
     """How many brokers a client hears of. :raises KafkaException: When none answers."""
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
-    return len(admin.list_topics(timeout=1).brokers)
+    return len(admin.list_topics(timeout=within_s).brokers)
 
 
 def first(fencepost: Cluster) -> str:
@@ -116,19 +118,30 @@ def test_a_client_of_a_silent_broker_gives_up_and_is_served_once_it_answers(
 ) -> None:
     fault = fencepost.add_fault("*", broker=1, count=None, action="silent")
     with pytest.raises(KafkaException) as raised:
-        brokers_of(first(fencepost))
+        brokers_of(first(fencepost), within_s=1)
     assert raised.value.args[0].code() == KafkaError._TRANSPORT
     assert fencepost.fault(fault.id).hits > 0
     fencepost.remove_fault(fault.id)
     assert brokers_of(first(fencepost)) == 3
 
 
-def test_clients_go_on_with_the_other_brokers_while_one_is_silent(fencepost: Cluster) -> None:
+def test_clients_that_need_the_other_brokers_do_not_notice_a_silent_one(
+    fencepost: Cluster,
+) -> None:
     fencepost.elect("orders", 0, leader=2)
     fencepost.add_fault("*", broker=1, count=None, action="silent")
-    produce(fencepost, "one")
-    java = kafka_tool(OFFSETS, "--bootstrap-server", fencepost.bootstrap, "--topic", "orders")
-    assert java.out.strip() == "orders:0:1"
+    others = fencepost.bootstrap.partition(",")[2]
+    produce(fencepost, "one", bootstrap=others)
+    kcat = [tool("kcat"), "-b", others, "-C", "-q", "-e", "-t", "orders"]
+    assert run(kcat).lines == ["one"]
+
+
+def test_a_java_client_of_a_silent_broker_times_out(fencepost: Cluster, tmp_path: Path) -> None:
+    fencepost.add_fault("*", broker=1, count=None, action="silent")
+    config = tmp_path / "client.properties"
+    config.write_text("request.timeout.ms=1000\ndefault.api.timeout.ms=1500\n")
+    wanted = ("--bootstrap-server", first(fencepost), "--command-config", str(config))
+    assert "TimeoutException" in kafka_tool(OFFSETS, *wanted, code=1).err
 
 
 # -- refuse -------------------------------------------------------------------------------------
@@ -138,7 +151,7 @@ def test_clients_go_on_with_the_other_brokers_while_a_port_refuses(fencepost: Cl
     fencepost.elect("orders", 0, leader=2)
     fault = fencepost.add_fault("*", broker=1, action="refuse")
     with pytest.raises(KafkaException):
-        brokers_of(first(fencepost))
+        brokers_of(first(fencepost), within_s=1)
     produce(fencepost, "one")
     java = kafka_tool(OFFSETS, "--bootstrap-server", fencepost.bootstrap, "--topic", "orders")
     assert java.out.strip() == "orders:0:1"
