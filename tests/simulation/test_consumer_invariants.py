@@ -110,6 +110,8 @@ def test_what_was_read_may_come_from_logs_with_different_histories(
     reader.tip, reader.next = deposed.tip, deposed.end
     assert reader.common_end(view(read)) == 8
     assert reader.common_end(view(deposed)) == 2
+    assert not reader.is_in(view(deposed)), "it has the last records, and not those before"
+    assert consumed(deposed).is_in(view(deposed))
     assert reader.remembers_epoch_of(view(other))
     longer = log_of(history, (4, 8), after=read)
     assert reader.go_to(8, view(longer))

@@ -517,6 +517,81 @@ SCHEDULES = {
         carry a6 0 arrives
         elect p0 1 unclean
     """,  # noqa: E501
+    "a consumer of the draft asks another leader from its largest epoch on": """
+        cluster seed=3628 brokers=3 partitions=1 replicas=3 min.insync=1 unclean=yes fetch=18 consumers=draft ids.from=0
+        poll a9 ignore
+        produce p0 to 0 acks=1 x3
+        carry a9 1 arrives
+        carry a9 1 arrives
+        deliver 0->1
+        carry a9 0 arrives
+        carry a9 0 arrives
+        carry a9 0 arrives
+        deliver 0->1
+        carry a9 0 arrives
+        deliver 0->1
+        carry a9 0 arrives
+        carry a9 0 arrives
+        deliver 1->0
+        carry a9 0 arrives
+        carry a9 0 arrives
+        carry a9 0 arrives
+        carry a9 0 arrives
+        carry a9 0 arrives
+        carry a9 0 arrives
+        carry a9 0 arrives
+        deliver 0->1
+        elect p0 1 unclean
+        carry a9 0 arrives
+        carry a9 0 arrives
+        carry a9 0 arrives
+        deliver controller->1
+        carry a9 0 arrives
+        carry a9 1 arrives
+        carry a9 0 arrives
+        hold p0 0 isr=leave
+        carry a9 0 arrives
+        carry a9 1 arrives
+        carry a9 0 arrives
+        settle
+        carry a9 2 arrives
+        carry a9 0 arrives
+        elect p0 0 unclean
+        deliver controller->0
+        carry a9 0 arrives
+        hold p0 1 isr=stay
+        elect p0 2 unclean
+        carry a9 0 arrives
+        carry a9 0 arrives
+        produce p0 to 0 acks=1 x2
+        settle
+        produce p0 to 2 acks=all x2
+        carry a9 0 arrives
+        produce p0 to 2 acks=all x1
+        reassign p0 to 2,1,0
+        carry a9 0 arrives
+        carry a9 0 arrives
+        carry a9 0 arrives
+        elect p0 0 unclean
+        carry a9 0 arrives
+        carry a9 0 arrives
+        deliver controller->0
+        carry a9 0 arrives
+        poll a9 heed
+        poll a9 heed
+        deliver 0->controller
+        advance 5000
+        poll a9 heed
+        isolate 0 fence=now
+        carry a9 0 arrives
+        carry a9 1 arrives
+        carry a9 0 arrives
+        carry a9 2 arrives
+        carry a9 3 arrives
+        carry a9 3 arrives
+        carry a9 3 arrives
+        carry a9 1 arrives
+    """,  # noqa: E501
     "and is told of that, not of where the deposed leader's log differs": """
         cluster seed=1730 brokers=3 partitions=1 replicas=3 min.insync=1 unclean=yes fetch=18 consumers=draft
         poll a6 ignore

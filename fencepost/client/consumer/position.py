@@ -159,6 +159,7 @@ class AssignedPartition:
         if self.state is FetchState.AWAIT_DIVERGENCE:
             self.position = replace(position, leader=leader)
             self.pending = None
+            self.asked_epoch = self.epochs.last  # what another leader answered does not count
         else:
             self._place(replace(position, leader=leader))
 

@@ -217,7 +217,7 @@ class ConsumptionChecker:
         consumed.next, consumed.resets = position.offset, None
         if log is not None:
             told = None if at is None else at.offset
-            if consumed.tip is not None and log.holds(consumed.tip):
+            if consumed.tip is not None and consumed.is_in(log):
                 require(must.only_truncations_are_reported, who, consumed.tip, position.offset)
             if self._is_drafted:
                 self._check_precise(who, consumed, log, told)

@@ -156,6 +156,10 @@ class Consumed:
         }
         return any(each.epoch in remembered for each in lineage(log.tip))
 
+    def is_in(self, log: LogView) -> bool:
+        """Whether a log has all that was read."""
+        return all(run.tip is None or log.holds(run.tip) for run in self._runs())
+
     def common_end(self, log: LogView) -> int | None:
         """Where what was read parts from a log; None where they have nothing in common."""
         held = set(map(id, lineage(log.tip)))
