@@ -93,6 +93,15 @@ def test_an_answer_of_a_leader_that_is_none_any_more_comes_too_late() -> None:
     assert partition.pending is None
 
 
+def test_another_leader_is_asked_for_the_divergence_from_the_largest_epoch_on() -> None:
+    partition = assigned(validates=False)
+    partition.seek(at(7, 2), FIRST)
+    partition.await_divergence()
+    partition.asked_epoch = 0  # as the first one knew no epoch from 1 to 2
+    partition.see_leader(NEXT)
+    assert partition.asked_epoch == 2
+
+
 def test_an_epoch_that_the_log_does_not_have_is_lowered() -> None:
     partition = assigned()
     partition.seek(at(7, 3), FIRST)
