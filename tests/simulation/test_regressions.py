@@ -517,6 +517,72 @@ SCHEDULES = {
         carry a6 0 arrives
         elect p0 1 unclean
     """,  # noqa: E501
+    "a committed epoch that one leader does not have is the bound at the next one as well": """
+        cluster seed=3868 brokers=3 partitions=2 replicas=2 min.insync=1 unclean=yes fetch=18 tier=last consumers=final
+        poll a1 heed
+        carry a1 0 arrives
+        carry a1 0 arrives
+        carry a1 1 arrives
+        carry a1 1 arrives
+        carry a1 1 arrives
+        deliver 2->controller
+        carry a1 0 arrives
+        produce p1 to 2 acks=all x1
+        produce p1 to 2 acks=all x1
+        carry a1 0 arrives
+        stop 2
+        settle
+        carry a1 1 arrives
+        carry a1 1 arrives
+        carry a1 0 arrives
+        carry a1 2 arrives
+        carry a1 0 arrives
+        produce p1 to 3 acks=all x1
+        poll a1 heed
+        carry a1 0 arrives
+        carry a1 3 arrives
+        carry a1 0 arrives
+        carry a1 1 arrives
+        carry a1 1 arrives
+        carry a1 2 arrives
+        start 2
+        carry a1 1 arrives
+        carry a1 0 arrives
+        save a1
+        carry a1 2 arrives
+        carry a1 2 arrives
+        deliver 3->1
+        carry a1 1 arrives
+        carry a1 3 arrives
+        poll a1 heed
+        save a1
+        carry a1 2 arrives
+        deliver 1->3
+        deliver controller->3
+        elect p1 2 unclean
+        deliver 3->1
+        deliver controller->3
+        deliver 3->1
+        restart a1
+        poll a1 ignore
+        carry a1 0 arrives
+        deliver controller->2
+        carry a1 0 arrives
+        deliver 1->3
+        carry a1 1 arrives
+        deliver controller->2
+        carry a1 0 arrives
+        carry a1 0 arrives
+        carry a1 0 arrives
+        carry a1 0 arrives
+        carry a1 0 arrives
+        carry a1 1 arrives
+        carry a1 2 arrives
+        carry a1 0 arrives
+        isolate 2 fence=now
+        carry a1 2 arrives
+        deliver controller->3
+    """,  # noqa: E501
     "a consumer of the draft asks another leader from its largest epoch on": """
         cluster seed=3628 brokers=3 partitions=1 replicas=3 min.insync=1 unclean=yes fetch=18 consumers=draft ids.from=0
         poll a9 ignore

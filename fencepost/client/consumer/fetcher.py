@@ -192,7 +192,7 @@ class Fetcher:
             fetch_offset=position.offset,
             partition_max_bytes=self._config.max_partition_fetch_bytes,
             current_leader_epoch=position.leader.epoch,
-            last_fetched_epoch=position.epoch,
+            last_fetched_epoch=position.fetched_epoch,
         )
 
     # -- answers --------------------------------------------------------------------------------

@@ -77,6 +77,13 @@ class Position:
     One that was sought or committed is taken for a bound (KIP-320, `OffsetAndMetadata`)."""
     timestamp: int = NO_TIMESTAMP
     """Of the record before it, in ms; for KIP-320's earlier draft."""
+    log_epoch: int | None = None
+    """The epoch of the record before it in the leader's log, where that is less than a bound."""
+
+    @property
+    def fetched_epoch(self) -> int:
+        """The epoch for a Fetch to name: the leader would call a larger one truncated."""
+        return self.epoch if self.log_epoch is None else self.log_epoch
 
     def to_commit(self) -> OffsetAndMetadata:
         """As it is handed out and committed."""
@@ -161,14 +168,17 @@ class AssignedPartition:
             self.pending = None
             self.asked_epoch = self.epochs.last  # what another leader answered does not count
         else:
-            self._place(replace(position, leader=leader))
+            self._place(replace(position, leader=leader, log_epoch=None))
 
     def validated(self, epoch: int) -> None:
-        """The leader's log has the position, and no larger epoch than this before it."""
+        """The leader's log has the position, and no larger epoch than this before it.
+
+        The position keeps its own: the log of another leader may have it.
+        """
         assert self.position is not None
         self._enter(FetchState.FETCHING)
         if epoch < self.position.epoch:
-            self.position = replace(self.position, epoch=epoch)
+            self.position = replace(self.position, log_epoch=epoch)
 
     def await_reset(self, target: Target) -> None:
         """Look for another position."""

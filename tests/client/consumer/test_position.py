@@ -102,12 +102,15 @@ def test_another_leader_is_asked_for_the_divergence_from_the_largest_epoch_on() 
     assert partition.asked_epoch == 2
 
 
-def test_an_epoch_that_the_log_does_not_have_is_lowered() -> None:
+def test_a_fetch_does_not_name_an_epoch_that_the_leaders_log_does_not_have() -> None:
     partition = assigned()
     partition.seek(at(7, 3), FIRST)
     partition.validated(1)
     assert partition.position is not None
-    assert partition.position.to_commit() == at(7, 1)
+    assert partition.position.fetched_epoch == 1
+    assert partition.position.to_commit() == at(7, 3)
+    partition.see_leader(NEXT)
+    assert partition.position.fetched_epoch == 3, "its log may have it"
 
 
 def test_what_was_read_is_what_is_committed() -> None:
