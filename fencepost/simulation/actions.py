@@ -60,8 +60,8 @@ def _commit(world: "World", action: Action) -> None:
 
 def _delete(world: "World", action: Action) -> None:
     if _serves(world, action):
+        world.checker.before_deletion(action.broker, action.partition)
         world.clients.delete(action.partition, action.broker)
-        world.checker.record_deletion(action.broker, action.partition)
 
 
 # -- what administrators ask for ---------------------------------------------------------------

@@ -22,6 +22,7 @@ from fencepost.simulation import invariants as must
 from fencepost.simulation.environment import SimulatedObjectStore
 from fencepost.simulation.history import Batch, BatchLog, PartitionHistory, ReplicaSnapshot
 from fencepost.simulation.invariants import require
+from fencepost.simulation.log_start_checker import LogStartChecker
 from fencepost.simulation.schedule import TOPIC
 from fencepost.simulation.tier_checker import TierChecker
 from fencepost.storage.log.interface import Log
@@ -55,6 +56,8 @@ class ClusterChecker:
             for broker_id in cluster.brokers
         }
         self._tier = None if objects is None else TierChecker(cluster, objects, self.partitions)
+        self._log_starts = LogStartChecker(cluster, self.partitions, is_tiered=objects is not None)
+        self.before_deletion = self._log_starts.before_deletion
         self.allows_unclean = False
         """Whether elections may lose records now."""
         self.digest = 0
@@ -97,6 +100,8 @@ class ClusterChecker:
             if replica is None:
                 seen.clear()
                 continue
+            if replica.log.log_start_offset != seen.start:
+                self._log_starts.check(seen, replica)
             if not seen.is_unchanged(replica):
                 self._check_changed_replica(broker, self.partitions[index], seen, replica)
             if self._tier is not None:
@@ -199,7 +204,16 @@ class ClusterChecker:
             require(must.refused_publishes_leave_nothing, history, base_offset, crc)
             require(must.records_lie_where_they_are_expected, history, base_offset, crc)
             producer = (header.producer_id, header.producer_epoch)
-            batch = history.record(epoch, base_offset, header.next_offset, crc, model, producer)
+            batch = history.record(
+                epoch,
+                base_offset,
+                header.next_offset,
+                crc,
+                model,
+                producer,
+                size_bytes=header.size,
+                max_timestamp=header.max_timestamp,
+            )
         require(must.followers_copy_what_leaders_wrote, where, batch, epoch, base_offset, crc)
 
         assert batch is not None
@@ -328,13 +342,6 @@ class ClusterChecker:
         """The tier loses what it has of a partition, where there is one."""
         if self._tier is not None:
             self._tier.lose(index)
-
-    def record_deletion(self, broker_id: int, index: int) -> None:
-        """A client has deleted records at a broker."""
-        replica = self._cluster.brokers[broker_id].replicas.get((TOPIC, index))
-        if replica is not None:
-            history = self.partitions[index]
-            history.deleted = max(history.deleted, replica.log.log_start_offset)
 
     def record_acknowledged(self, broker_id: int, index: int, base_offset: int, crc: int) -> None:
         """A broker has answered acks=all that a batch is safe."""

@@ -25,6 +25,9 @@ class Batch:
     """What its leader's log ended with; None where it was empty."""
     producer: tuple[int, int] | None = None
     """Id and epoch of its producer; None without one. Each batch has another epoch."""
+    size_bytes: int = 0
+    max_timestamp: int = -1
+    """In ms; -1 where its records have none."""
 
     def __str__(self) -> str:
         return f"{self.base_offset}-{self.next_offset - 1} of epoch {self.epoch}"
@@ -165,10 +168,15 @@ class PartitionHistory:
         crc: int,
         log: BatchLog,
         producer: tuple[int, int] | None = None,
+        *,
+        size_bytes: int = 0,
+        max_timestamp: int = -1,
     ) -> Batch:
         """A leader has appended a batch to its log."""
         before = log.tip or self.committed.until(base_offset)
-        batch = Batch(epoch, base_offset, next_offset, crc, before, producer)
+        batch = Batch(
+            epoch, base_offset, next_offset, crc, before, producer, size_bytes, max_timestamp
+        )
         self.batches[epoch, base_offset] = batch
         return batch
 
@@ -203,7 +211,17 @@ def _last_before(epoch: int, entries: list[tuple[int, Batch]]) -> Batch | None:
 class ReplicaSnapshot:
     """One broker's replica of one partition, as it was after the last step."""
 
-    __slots__ = ("end", "epoch", "high_watermark", "key", "location", "log", "model", "replica")
+    __slots__ = (
+        "end",
+        "epoch",
+        "high_watermark",
+        "key",
+        "location",
+        "log",
+        "model",
+        "replica",
+        "start",
+    )
 
     def __init__(self, broker_id: int, index: int) -> None:
         self.key = (TOPIC, index)
@@ -215,13 +233,15 @@ class ReplicaSnapshot:
         self.epoch = -1
         self.end = 0
         self.high_watermark = 0
+        self.start = 0
+        """Its log start."""
 
     def clear(self) -> None:
         """The broker has no replica, at least not any more."""
         if self.replica is not None:
             self.replica = self.log = None
             self.model.reset_to(0)
-            self.end = self.high_watermark = 0
+            self.end = self.high_watermark = self.start = 0
 
     def is_unchanged(self, replica: Replica) -> bool:
         """Whether nothing has happened to it."""

@@ -6,7 +6,7 @@ function. Which invariants may break first is a matter of the seed, so that each
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace as replaced
 from typing import Final
 
@@ -22,7 +22,7 @@ from fencepost.broker.node.broker import Broker
 from fencepost.broker.produce import append, expected_offsets
 from fencepost.broker.produce.append import AppendTarget, PartitionOutcome
 from fencepost.broker.replication import isr, partition_checks, replica
-from fencepost.broker.replication.follower import follower, start_offset
+from fencepost.broker.replication.follower import follower, offset_recovery, start_offset
 from fencepost.broker.replication.follower.steps import FollowerState
 from fencepost.broker.tiering import remote_retention, remote_segments
 from fencepost.broker.tiering.remote_segments import epochs_within
@@ -202,6 +202,71 @@ def log_start_left_behind(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(remote_retention, "expired_segments", expired)
 
 
+def one_segment_too_many(patch: pytest.MonkeyPatch) -> None:
+    """Retention takes one more segment than is due, and the log begins behind it."""
+    whole = remote_retention.expired_segments
+
+    def expired(
+        ranges: Sequence[TieredRange], config: LogConfig, **given: int
+    ) -> remote_retention.ExpiredSegments:
+        due = whole(ranges, config, **given)
+        following = ranges[len(due.segments) :]
+        if not due.segments or not following or following[0].end_offset >= given["high_watermark"]:
+            return due
+        _, end, segment = following[0]
+        return remote_retention.ExpiredSegments((*due.segments, segment), end + 1)
+
+    patch.setattr(remote_retention, "expired_segments", expired)
+
+
+def copies_counted_twice(patch: pytest.MonkeyPatch) -> None:
+    """For retention.bytes a record counts as often as segments have it."""
+
+    def remaining_sizes(ranges: Sequence[TieredRange]) -> Callable[[int], int]:
+        return lambda offset: sum(
+            each.segment.size_bytes for each in ranges if each.end_offset >= offset
+        )
+
+    patch.setattr(remote_retention, "_remaining_sizes", remaining_sizes)
+
+
+def local_deletion_moves_the_log_start(patch: pytest.MonkeyPatch) -> None:
+    """A replica that lets go of what the tier has begins its log behind it."""
+    whole = SegmentedLog.delete_local
+
+    def delete_local(self: SegmentedLog, tiered_until: int, *, now_ms: int | None) -> int:
+        count = whole(self, tiered_until, now_ms=now_ms)
+        self.advance_log_start(self.local_log_start_offset)
+        return count
+
+    patch.setattr(SegmentedLog, "delete_local", delete_local)
+
+
+def tier_left_out(patch: pytest.MonkeyPatch) -> None:
+    """A follower that starts behind the tier does not ask for what lies there."""
+    whole = offset_recovery.OffsetRecovery._apply_decision
+
+    def apply_decision(
+        self: offset_recovery.OffsetRecovery, decision: start_offset.StartDecision
+    ) -> None:
+        if decision.action is start_offset.StartAction.BUILD:
+            self._start_at(decision.at.offset)
+        else:
+            whole(self, decision)
+
+    patch.setattr(offset_recovery.OffsetRecovery, "_apply_decision", apply_decision)
+
+
+def deleted_to_the_log_end(patch: pytest.MonkeyPatch) -> None:
+    """DeleteRecords up to the high watermark takes what is not committed, too."""
+    whole = replica.Replica.delete_records
+
+    def delete(self: replica.Replica, offset: int) -> None:
+        whole(self, self.log.log_end_offset if offset == self.high_watermark else offset)
+
+    patch.setattr(replica.Replica, "delete_records", delete)
+
+
 def epochs_not_built(patch: pytest.MonkeyPatch) -> None:
     """A follower that starts behind the tier knows only the last leader epoch of the tier."""
     whole = start_offset.AuxiliaryState.since
@@ -376,6 +441,36 @@ MUTANTS: Final = (
         inject=log_start_left_behind,
         first_seed=39,
         breaks=frozenset({"what_is_committed_can_be_read"}),
+    ),
+    Mutant(
+        name="what retention takes, and not one segment more",
+        inject=one_segment_too_many,
+        first_seed=9,
+        breaks=frozenset({"log_starts_rise_for_a_reason"}),
+    ),
+    Mutant(
+        name="the size of what two segments have",
+        inject=copies_counted_twice,
+        first_seed=9,
+        breaks=frozenset({"log_starts_rise_for_a_reason"}),
+    ),
+    Mutant(
+        name="the log start when local segments are deleted",
+        inject=local_deletion_moves_the_log_start,
+        first_seed=5,
+        breaks=frozenset({"log_starts_rise_for_a_reason"}),
+    ),
+    Mutant(
+        name="the state of the tier at a follower's start",
+        inject=tier_left_out,
+        first_seed=7,
+        breaks=frozenset({"log_starts_rise_for_a_reason"}),
+    ),
+    Mutant(
+        name="DeleteRecords up to the high watermark",
+        inject=deleted_to_the_log_end,
+        first_seed=1,
+        breaks=frozenset({"log_starts_rise_for_a_reason"}),
     ),
     Mutant(
         name="the leader epochs of a follower that starts behind the tier",
