@@ -22,6 +22,7 @@ from fencepost.simulation import invariants as must
 from fencepost.simulation.environment import SimulatedObjectStore
 from fencepost.simulation.history import Batch, BatchLog, PartitionHistory, ReplicaSnapshot
 from fencepost.simulation.invariants import require
+from fencepost.simulation.isr_checker import IsrChecker
 from fencepost.simulation.log_start_checker import LogStartChecker
 from fencepost.simulation.schedule import TOPIC
 from fencepost.simulation.tier_checker import TierChecker
@@ -57,6 +58,8 @@ class ClusterChecker:
         }
         self._tier = None if objects is None else TierChecker(cluster, objects, self.partitions)
         self._log_starts = LogStartChecker(cluster, self.partitions, is_tiered=objects is not None)
+        self._isr = IsrChecker(cluster, len(self.partitions))
+        self.check_time = self._isr.check_time
         self.before_deletion = self._log_starts.before_deletion
         self.allows_unclean = False
         """Whether elections may lose records now."""
@@ -70,6 +73,9 @@ class ClusterChecker:
         for node in link:
             if not isinstance(node, ControllerNode):
                 self.check_broker(node)
+        source, target = link
+        if not isinstance(source, ControllerNode) and not isinstance(target, ControllerNode):
+            self._isr.see_fetch(self._cluster.brokers[target], source)
         self.check_controller()
 
     def check_all(self) -> None:
@@ -125,6 +131,8 @@ class ClusterChecker:
             self._check_epoch(broker.broker_id, history, seen, replica)
         if replica.log.log_end_offset != seen.end:
             self._check_log_end(broker.broker_id, history, seen, replica, led=led_before)
+        if replica.is_leader:
+            self._isr.see_leader(replica)
         self._check_high_watermark(broker, history, seen, replica)
         self.add_to_digest(
             broker.broker_id, history.index, seen.epoch, seen.end, seen.high_watermark

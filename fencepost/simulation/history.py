@@ -118,6 +118,7 @@ class PartitionHistory:
     __slots__ = (
         "_acknowledged",
         "_commits",
+        "appended",
         "batches",
         "committed",
         "deleted",
@@ -134,6 +135,8 @@ class PartitionHistory:
         self.index = index
         self.batches: dict[tuple[int, int], Batch] = {}
         """By epoch and base offset."""
+        self.appended: set[int] = set()
+        """Their checksums."""
         self.leaders: dict[int, int] = {}
         """Who led, by epoch."""
         self.committed = BatchLog()
@@ -178,6 +181,7 @@ class PartitionHistory:
             epoch, base_offset, next_offset, crc, before, producer, size_bytes, max_timestamp
         )
         self.batches[epoch, base_offset] = batch
+        self.appended.add(crc)
         return batch
 
     def commit(self, epoch: int, log: BatchLog, high_watermark: int) -> bool:

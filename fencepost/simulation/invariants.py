@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, ParamSpec
 
 from fencepost.broker.metadata.image import NO_LEADER, BrokerImage, PartitionImage
+from fencepost.protocol.errors import ErrorCode
 from fencepost.simulation import tier_invariants as tier
 from fencepost.simulation.consumers import invariants as consumers
 from fencepost.simulation.history import Batch, BatchLog, PartitionHistory
@@ -217,6 +218,16 @@ def in_sync_replicas_hold_what_is_committed(
     return None
 
 
+def laggards_leave_the_isr(where: str, lag_ms: int, most_ms: int) -> Problem:
+    """No follower that lags longer than 1.5 times replica.lag.time.max.ms is in a leader's ISR.
+
+    :param most_ms: More than that where the leader waited for the fate of another proposal.
+    """
+    if lag_ms <= most_ms:
+        return None
+    return f"{where} lags for {lag_ms} ms, and may for {most_ms} ms"
+
+
 def fenced_replicas_are_not_in_sync(
     index: int, partition: PartitionImage, brokers: Mapping[int, BrokerImage]
 ) -> Problem:
@@ -258,6 +269,39 @@ def enough_replicas_hold_what_is_acknowledged(
     if count >= enough:
         return None
     return f"p{history.index}: {batch} is acknowledged with {count} of {enough} replicas"
+
+
+def too_small_an_isr_is_told_before_the_append(
+    where: str, error: ErrorCode | None, appended: bool, lacked: bool
+) -> Problem:
+    """NOT_ENOUGH_REPLICAS is the answer to acks=all while the ISR is too small, and leaves nothing.
+
+    :param error: None where there is no answer yet.
+    :param lacked: Whether the leader had fewer in sync than ``min.insync.replicas`` before.
+    """
+    if error is ErrorCode.NOT_ENOUGH_REPLICAS:
+        if lacked and not appended:
+            return None
+        why = "what was appended" if appended else "a leader with enough in sync"
+        return f"{where}: {error.name} of {why}"
+    if not lacked or (error is None and not appended):
+        return None
+    told = "no answer" if error is None else error.name
+    return f"{where}: {told} where too few are in sync, appended: {appended}"
+
+
+def too_small_an_isr_is_told_after_the_append(
+    where: str, error: ErrorCode | None, appended: bool, lacks: bool
+) -> Problem:
+    """What is appended is NOT_ENOUGH_REPLICAS_AFTER_APPEND once the ISR is too small, not safe.
+
+    :param lacks: Whether the leader has fewer in sync than ``min.insync.replicas`` now.
+    """
+    if error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND and not (lacks and appended):
+        return f"{where}: {error.name}, appended: {appended}, too few in sync: {lacks}"
+    if error is ErrorCode.NONE and lacks:
+        return f"{where}: acknowledged, and too few are in sync"
+    return None
 
 
 def latest_offsets_never_go_back(who: str, before: int, after: int) -> Problem:
@@ -353,10 +397,13 @@ INVARIANTS: Final[tuple[Callable[..., Problem], ...]] = (
     high_watermarks_lie_in_the_log,
     logs_agree_below_the_high_watermark,
     in_sync_replicas_hold_what_is_committed,
+    laggards_leave_the_isr,
     fenced_replicas_are_not_in_sync,
     fenced_replicas_move_no_high_watermark,
     acknowledged_records_are_committed,
     enough_replicas_hold_what_is_acknowledged,
+    too_small_an_isr_is_told_before_the_append,
+    too_small_an_isr_is_told_after_the_append,
     latest_offsets_never_go_back,
     clients_read_what_is_committed,
     consumers_miss_no_truncation,

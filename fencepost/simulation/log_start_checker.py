@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.replica import Replica
 from fencepost.simulation import tier_invariants as must
-from fencepost.simulation.history import PartitionHistory, ReplicaSnapshot
+from fencepost.simulation.history import Batch, PartitionHistory, ReplicaSnapshot
 from fencepost.simulation.invariants import require
-from fencepost.simulation.retention import retained_from
 from fencepost.simulation.schedule import TOPIC
+from fencepost.storage.log.config import LogConfig
 
 
 class LogStartChecker:
@@ -70,3 +70,26 @@ class LogStartChecker:
         batches = [*history.committed.between(start, log.start), *held]
         now_ms = self._cluster.scheduler.wall_ms()
         return retained_from(batches, replica.log.config, start=start, now_ms=now_ms)
+
+
+def retained_from(batches: Sequence[Batch], config: LogConfig, *, start: int, now_ms: int) -> int:
+    """The highest log start that retention allows.
+
+    It takes the oldest records of a log, in order: those without which the log still has
+    ``retention.bytes``, and those that are older than ``retention.ms``. Where the records are, and
+    how they are cut into segments, makes no difference.
+
+    :param batches: All of the log from its start on, in order.
+    :param start: The log start so far.
+    """
+    if not config.is_deleted:
+        return start
+    excess = sum(batch.size_bytes for batch in batches) - config.retention_bytes
+    for batch in batches:
+        by_size = config.retention_bytes >= 0 and batch.size_bytes <= excess
+        by_time = 0 <= config.retention_ms <= now_ms - batch.max_timestamp
+        if not by_size and not by_time:
+            break
+        excess -= batch.size_bytes
+        start = batch.next_offset
+    return start

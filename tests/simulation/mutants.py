@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace as replaced
 from typing import Final
+from uuid import UUID
 
 import pytest
 
@@ -21,7 +22,13 @@ from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.produce import append, expected_offsets
 from fencepost.broker.produce.append import AppendTarget, PartitionOutcome
-from fencepost.broker.replication import isr, partition_checks, replica
+from fencepost.broker.replication import (
+    follower_progress,
+    isr,
+    log_maintenance,
+    partition_checks,
+    replica,
+)
 from fencepost.broker.replication.follower import follower, offset_recovery, start_offset
 from fencepost.broker.replication.follower.steps import FollowerState
 from fencepost.broker.tiering import remote_retention, remote_segments
@@ -99,6 +106,27 @@ def lagging_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def laggards_checked_half_as_often(patch: pytest.MonkeyPatch) -> None:
+    """A leader looks for laggards once in replica.lag.time.max.ms, and not twice."""
+
+    def shrink_isrs(self: log_maintenance.LogMaintenance) -> None:
+        self._broker.isr_manager.maybe_shrink_isrs()
+        self._after(self._broker.configs.replica_lag_time_max_ms, self._shrink_isrs)
+
+    patch.setattr(log_maintenance.LogMaintenance, "_shrink_isrs", shrink_isrs)
+
+
+def fetching_replicas_kept(patch: pytest.MonkeyPatch) -> None:
+    """A follower that fetches is in sync, however little it has."""
+    whole = follower_progress.FollowerProgress.update_fetch_state
+
+    def update(self: follower_progress.FollowerProgress, **given: int) -> None:
+        whole(self, **given)
+        self.last_caught_up_ms = given["now_ms"]
+
+    patch.setattr(follower_progress.FollowerProgress, "update_fetch_state", update)
+
+
 def proposals_forgotten(patch: pytest.MonkeyPatch) -> None:
     """The high watermark waits for the ISR alone, not for the one that was proposed."""
     whole = replica.Replica._maybe_increment_high_watermark
@@ -125,6 +153,42 @@ def laggards_ignored(patch: pytest.MonkeyPatch) -> None:
 def minimum_forgotten(patch: pytest.MonkeyPatch) -> None:
     """acks=all is content with any ISR, whatever min.insync.replicas says."""
     patch.setattr(replica.Replica, "has_min_isr", lambda _self: True)
+
+
+def minimum_checked_after_the_append(patch: pytest.MonkeyPatch) -> None:
+    """acks=all is appended first, and refused later."""
+    whole = append._find_replica
+
+    def find_replica(
+        ctx: append.Context, topic: str, topic_id: UUID | None, index: int, _acks: int
+    ) -> replica.Replica | PartitionOutcome:
+        return whole(ctx, topic, topic_id, index, 1)
+
+    patch.setattr(append, "_find_replica", find_replica)
+
+
+def refused_after_the_append(patch: pytest.MonkeyPatch) -> None:
+    """What is appended is told to be refused when the ISR has become too small."""
+    whole = append.PendingAppend.error
+
+    def error(self: append.PendingAppend) -> ErrorCode:
+        found = whole.__get__(self)
+        is_late = found is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NOT_ENOUGH_REPLICAS if is_late else found
+
+    patch.setattr(append.PendingAppend, "error", property(error))
+
+
+def minimum_forgotten_after_the_append(patch: pytest.MonkeyPatch) -> None:
+    """What is appended is acknowledged, whatever has become of the ISR."""
+    whole = append.PendingAppend.error
+
+    def error(self: append.PendingAppend) -> ErrorCode:
+        found = whole.__get__(self)
+        is_late = found is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE if is_late else found
+
+    patch.setattr(append.PendingAppend, "error", property(error))
 
 
 def acknowledged_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -364,6 +428,18 @@ MUTANTS: Final = (
         breaks=_LOST | _DIVERGED,
     ),
     Mutant(
+        name="the ISR rule: looked at twice in replica.lag.time.max.ms",
+        inject=laggards_checked_half_as_often,
+        first_seed=13,
+        breaks=frozenset({"laggards_leave_the_isr"}),
+    ),
+    Mutant(
+        name="the ISR rule: who fetches and lacks records lags",
+        inject=fetching_replicas_kept,
+        first_seed=49,
+        breaks=frozenset({"laggards_leave_the_isr"}),
+    ),
+    Mutant(
         name="the high watermark's wait for a proposed ISR",
         inject=proposals_forgotten,
         first_seed=79,
@@ -379,6 +455,23 @@ MUTANTS: Final = (
         inject=minimum_forgotten,
         first_seed=3,
         breaks=_LOST | {"enough_replicas_hold_what_is_acknowledged"},
+    ),
+    Mutant(
+        name="NOT_ENOUGH_REPLICAS before the append",
+        inject=minimum_checked_after_the_append,
+        breaks=frozenset({"too_small_an_isr_is_told_before_the_append"}),
+    ),
+    Mutant(
+        name="NOT_ENOUGH_REPLICAS_AFTER_APPEND after it",
+        inject=refused_after_the_append,
+        first_seed=362,
+        breaks=frozenset({"too_small_an_isr_is_told_before_the_append"}),
+    ),
+    Mutant(
+        name="the look at the ISR after the append",
+        inject=minimum_forgotten_after_the_append,
+        first_seed=362,
+        breaks=frozenset({"too_small_an_isr_is_told_after_the_append"}),
     ),
     Mutant(
         name="the wait of acks=all",

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from fencepost.broker.metadata.image import BrokerImage, PartitionImage
+from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import Record, build_batch, read_header
 from fencepost.simulation import invariants as must
 from fencepost.simulation import tier_invariants as tier
@@ -98,6 +99,8 @@ def test_leaders_are_in_sync_and_online() -> None:
     assert must.leaders_are_in_sync(0, partition(leader=-1, isr=()), BROKERS) is None
     assert must.leaders_are_in_sync(0, partition(leader=3), BROKERS)
     assert must.leaders_are_in_sync(0, partition(leader=3, isr=(1, 3)), BROKERS)
+    assert must.laggards_leave_the_isr("here", 45_000, 45_000) is None
+    assert must.laggards_leave_the_isr("here", 45_001, 45_000)
     assert must.fenced_replicas_are_not_in_sync(0, partition(), BROKERS) is None
     assert must.fenced_replicas_are_not_in_sync(0, partition(isr=(1, 3)), BROKERS)
 
@@ -194,6 +197,25 @@ def test_what_clients_are_told(
     assert must.consumers_miss_no_truncation("c1", read, lost, 0) is None
     assert must.consumers_miss_no_truncation("c1", other, leader.all[2], 0)
     assert must.consumers_miss_no_truncation("c1", other, leader.all[2], 4) is None
+
+
+def test_what_producers_are_told_of_an_isr_that_is_too_small() -> None:
+    before = must.too_small_an_isr_is_told_before_the_append
+    early, late = ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert before("here", early, appended=False, lacked=True) is None
+    assert before("here", ErrorCode.NONE, appended=True, lacked=False) is None
+    assert before("here", None, appended=False, lacked=True) is None, "another partition waits"
+    assert before("here", early, appended=True, lacked=True)
+    assert before("here", early, appended=False, lacked=False)
+    assert before("here", None, appended=True, lacked=True)
+    assert before("here", late, appended=True, lacked=True)
+    after = must.too_small_an_isr_is_told_after_the_append
+    assert after("here", late, appended=True, lacks=True) is None
+    assert after("here", ErrorCode.NONE, appended=True, lacks=False) is None
+    assert after("here", ErrorCode.REQUEST_TIMED_OUT, appended=True, lacks=True) is None
+    assert after("here", late, appended=False, lacks=True)
+    assert after("here", late, appended=True, lacks=False)
+    assert after("here", ErrorCode.NONE, appended=True, lacks=True)
 
 
 def copied(history: PartitionHistory, batch: Batch, *epochs: tuple[int, int]) -> Problem:

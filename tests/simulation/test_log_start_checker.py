@@ -3,7 +3,7 @@
 import pytest
 
 from fencepost.simulation.history import Batch
-from fencepost.simulation.retention import retained_from
+from fencepost.simulation.log_start_checker import retained_from
 from fencepost.storage.log.config import LogConfig
 
 NOW = 10_000
