@@ -171,15 +171,10 @@ class PartitionHistory:
         crc: int,
         log: BatchLog,
         producer: tuple[int, int] | None = None,
-        *,
-        size_bytes: int = 0,
-        max_timestamp: int = -1,
     ) -> Batch:
         """A leader has appended a batch to its log."""
         before = log.tip or self.committed.until(base_offset)
-        batch = Batch(
-            epoch, base_offset, next_offset, crc, before, producer, size_bytes, max_timestamp
-        )
+        batch = Batch(epoch, base_offset, next_offset, crc, before, producer)
         self.batches[epoch, base_offset] = batch
         self.appended.add(crc)
         return batch

@@ -16,7 +16,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.expected_offsets import parse_mismatch
 from fencepost.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from fencepost.protocol.records import Record, build_batch, read_header
-from fencepost.simulation import invariants as must
+from fencepost.simulation import client_invariants as must
 from fencepost.simulation.checker import ClusterChecker
 from fencepost.simulation.client_requests import ClientRequests
 from fencepost.simulation.environment import RunEnvironment

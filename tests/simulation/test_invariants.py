@@ -9,6 +9,7 @@ import pytest
 from fencepost.broker.metadata.image import BrokerImage, PartitionImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import Record, build_batch, read_header
+from fencepost.simulation import client_invariants as clients
 from fencepost.simulation import invariants as must
 from fencepost.simulation import tier_invariants as tier
 from fencepost.simulation.history import Batch, BatchLog, PartitionHistory
@@ -180,27 +181,27 @@ def test_what_clients_are_told(
     history: PartitionHistory, leader: BatchLog, other: BatchLog
 ) -> None:
     committed, lost = leader.all[1], other.all[1]
-    told = must.acknowledged_records_are_committed
+    told = clients.acknowledged_records_are_committed
     assert told(history, committed, 2, committed.crc) is None
     assert told(history, committed, 2, committed.crc + 1)
     assert told(history, leader.all[2], 4, leader.all[2].crc)
-    enough = must.enough_replicas_hold_what_is_acknowledged
+    enough = clients.enough_replicas_hold_what_is_acknowledged
     assert enough(history, committed, [leader, other], 1) is None
     assert enough(history, committed, [leader, other], 2)
-    assert must.latest_offsets_never_go_back("c1", 3, 3) is None
-    assert must.latest_offsets_never_go_back("c1", 3, 2)
-    assert must.clients_read_what_is_committed("c1", history, committed) is None
-    assert must.clients_read_what_is_committed("c1", history, lost)
-    assert must.consumers_miss_no_truncation("c1", leader, leader.all[2], 0)
+    assert clients.latest_offsets_never_go_back("c1", 3, 3) is None
+    assert clients.latest_offsets_never_go_back("c1", 3, 2)
+    assert clients.clients_read_what_is_committed("c1", history, committed) is None
+    assert clients.clients_read_what_is_committed("c1", history, lost)
+    assert clients.consumers_miss_no_truncation("c1", leader, leader.all[2], 0)
     read = BatchLog()
     read.append(leader.all[0])
-    assert must.consumers_miss_no_truncation("c1", read, lost, 0) is None
-    assert must.consumers_miss_no_truncation("c1", other, leader.all[2], 0)
-    assert must.consumers_miss_no_truncation("c1", other, leader.all[2], 4) is None
+    assert clients.consumers_miss_no_truncation("c1", read, lost, 0) is None
+    assert clients.consumers_miss_no_truncation("c1", other, leader.all[2], 0)
+    assert clients.consumers_miss_no_truncation("c1", other, leader.all[2], 4) is None
 
 
 def test_what_producers_are_told_of_an_isr_that_is_too_small() -> None:
-    before = must.too_small_an_isr_is_told_before_the_append
+    before = clients.too_small_an_isr_is_told_before_the_append
     early, late = ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     assert before("here", early, appended=False, lacked=True) is None
     assert before("here", ErrorCode.NONE, appended=True, lacked=False) is None
@@ -209,7 +210,7 @@ def test_what_producers_are_told_of_an_isr_that_is_too_small() -> None:
     assert before("here", early, appended=False, lacked=False)
     assert before("here", None, appended=True, lacked=True)
     assert before("here", late, appended=True, lacked=True)
-    after = must.too_small_an_isr_is_told_after_the_append
+    after = clients.too_small_an_isr_is_told_after_the_append
     assert after("here", late, appended=True, lacks=True) is None
     assert after("here", ErrorCode.NONE, appended=True, lacks=False) is None
     assert after("here", ErrorCode.REQUEST_TIMED_OUT, appended=True, lacks=True) is None

@@ -653,6 +653,18 @@ SCHEDULES = {
         forget p0
         expire p0
     """,  # noqa: E501
+    "records may be deleted before an answer that waits for another partition": """
+        cluster seed=484 brokers=3 partitions=2 replicas=3 min.insync=1 unclean=no fetch=9
+        isolate 3 fence=now
+        kill 2 fence=now
+        settle
+        start 2
+        deliver controller->1
+        deliver 2->1
+        produce-each to 1 acks=all
+        delete p1 at 1
+        produce p1 to 1 acks=1 x3
+    """,
 }
 
 
