@@ -25,6 +25,7 @@ from fencepost.simulation.schedule import (
     FAILS,
     FAULTS,
     LEAVE,
+    NO_CONSUMERS,
     STAY,
     TOPIC,
     UNCLEAN,
@@ -62,6 +63,10 @@ _FAULTY: Final = (0, 0, 0, 2, 6)
 """How often followers meet faults."""
 _ADMIN: Final = (0, 0, 1, 3)
 """How often administrators ask for leaders, and for configs."""
+_EACH_SHARE: Final = 0.3
+"""Of seeds with several partitions: in these one request is for all of them now and then."""
+_EACH: Final = 20
+_HELD_FOR_EACH: Final = 4
 _SEGMENTS_MS: Final = (1, 1_000, 30_000, 604_800_000)
 _REPAIRS: Final = {ActionKind.START: 6, ActionKind.REJOIN: 5, ActionKind.RELEASE: 4}
 _UNCLEAN_SHARE_FOR_CONSUMERS: Final = 0.8
@@ -109,6 +114,7 @@ class ActionGenerator:
         admin = random.Random(f"admin {world.setup.seed}")
         weights[ActionKind.ELECT_LEADERS] = admin.choice(_ADMIN)
         weights[ActionKind.CONFIGURE] = admin.choice(_ADMIN)
+        self._suit_requests_for_all_partitions(weights)
         self.unclean_share = rng.choice((0, 0.3)) if risky else 0.0
         self._applications = ApplicationActions(world)
         self.has_consumers = bool(self._applications.numbers)
@@ -116,6 +122,21 @@ class ActionGenerator:
             self._suit_consumers(weights)
         self._verbs = list(weights)
         self._weights = list(accumulate(weights.values()))
+
+    def _suit_requests_for_all_partitions(self, weights: dict[ActionKind, float]) -> None:
+        """From chances of its own, too: requests that wait for one of their partitions.
+
+        Where offsets are checked each request is of one partition.
+        """
+        setup = self.world.setup
+        is_possible = setup.partitions > 1 and not setup.checks_offsets
+        chance = random.Random(f"each {setup.seed}").random()
+        if not is_possible or setup.consumers != NO_CONSUMERS or chance > _EACH_SHARE:
+            weights[ActionKind.PRODUCE_EACH] = 0
+            return
+        weights[ActionKind.PRODUCE_EACH] = _EACH
+        weights[ActionKind.HOLD] = max(weights[ActionKind.HOLD], _HELD_FOR_EACH)
+        weights[ActionKind.KILL] = max(weights[ActionKind.KILL], _HELD_FOR_EACH)
 
     def _suit_consumers(self, weights: dict[ActionKind, float]) -> None:
         """More records, and more of what takes them away again."""
@@ -218,6 +239,13 @@ def _produce(dice: ActionGenerator, verb: ActionKind) -> Action:
     rng = dice.rng
     acks = ACKS_ALL if rng.random() < 0.7 else ACKS_LEADER
     return Action(verb, index, broker, amount=rng.choice((1, 1, 2, 3)), how=acks)
+
+
+def _produce_each(dice: ActionGenerator, verb: ActionKind) -> Action:
+    partitions = dice.world.cluster.controller.image.topics[TOPIC].partitions
+    leaders = [p.leader for p in partitions if p.leader != NO_LEADER] or [dice.broker()]
+    broker = max(leaders, key=leaders.count)
+    return Action(verb, broker=broker, how=ACKS_ALL if dice.rng.random() < 0.7 else ACKS_LEADER)
 
 
 def _of_client(dice: ActionGenerator, verb: ActionKind) -> Action:
@@ -337,6 +365,7 @@ _GENERATORS: Final[dict[ActionKind, Callable[[ActionGenerator, ActionKind], Acti
     ActionKind.SETTLE: _plain,
     ActionKind.ADVANCE: _advance,
     ActionKind.PRODUCE: _produce,
+    ActionKind.PRODUCE_EACH: _produce_each,
     ActionKind.CONSUME: _of_client,
     ActionKind.LIST: _of_client,
     ActionKind.COMMIT: _of_client,

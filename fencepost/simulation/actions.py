@@ -43,6 +43,11 @@ def _produce(world: "World", action: Action) -> None:
         world.producers.produce(action.partition, action.broker, action.how, action.amount)
 
 
+def _produce_each(world: "World", action: Action) -> None:
+    if world.is_running(action.broker):
+        world.producers.produce_each(action.broker, action.how)
+
+
 def _consume(world: "World", action: Action) -> None:
     if _serves(world, action):
         world.clients.consume(action.other, action.partition, action.broker)
@@ -60,8 +65,8 @@ def _commit(world: "World", action: Action) -> None:
 
 def _delete(world: "World", action: Action) -> None:
     if _serves(world, action):
+        world.checker.before_deletion(action.broker, action.partition)
         world.clients.delete(action.partition, action.broker)
-        world.checker.record_deletion(action.broker, action.partition)
 
 
 # -- what administrators ask for ---------------------------------------------------------------
@@ -214,7 +219,13 @@ APPLICATION_ACTIONS: Final = frozenset(
 )
 """What applications do; what changes at brokers is looked at there."""
 CLIENT_ACTIONS: Final = frozenset(
-    {ActionKind.PRODUCE, ActionKind.CONSUME, ActionKind.LIST, ActionKind.DELETE}
+    {
+        ActionKind.PRODUCE,
+        ActionKind.PRODUCE_EACH,
+        ActionKind.CONSUME,
+        ActionKind.LIST,
+        ActionKind.DELETE,
+    }
 )
 """What changes one broker's replicas at most."""
 _Performer = Callable[["World", Action], object]
@@ -222,6 +233,7 @@ ACTIONS: Final[dict[ActionKind, _Performer]] = {
     ActionKind.SETTLE: lambda world, _: world.settle(),
     ActionKind.ADVANCE: lambda world, action: world.advance(action.amount),
     ActionKind.PRODUCE: _produce,
+    ActionKind.PRODUCE_EACH: _produce_each,
     ActionKind.CONSUME: _consume,
     ActionKind.LIST: _list,
     ActionKind.COMMIT: _commit,

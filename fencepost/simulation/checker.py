@@ -18,10 +18,13 @@ from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.records import BatchHeader, iter_headers
+from fencepost.simulation import client_invariants as clients
 from fencepost.simulation import invariants as must
 from fencepost.simulation.environment import SimulatedObjectStore
 from fencepost.simulation.history import Batch, BatchLog, PartitionHistory, ReplicaSnapshot
 from fencepost.simulation.invariants import require
+from fencepost.simulation.isr_checker import IsrChecker
+from fencepost.simulation.log_start_checker import LogStartChecker
 from fencepost.simulation.schedule import TOPIC
 from fencepost.simulation.tier_checker import TierChecker
 from fencepost.storage.log.interface import Log
@@ -55,6 +58,10 @@ class ClusterChecker:
             for broker_id in cluster.brokers
         }
         self._tier = None if objects is None else TierChecker(cluster, objects, self.partitions)
+        self._log_starts = LogStartChecker(cluster, self.partitions, is_tiered=objects is not None)
+        self._isr = IsrChecker(cluster, len(self.partitions))
+        self.check_time = self._isr.check_time
+        self.before_deletion = self._log_starts.before_deletion
         self.allows_unclean = False
         """Whether elections may lose records now."""
         self.digest = 0
@@ -67,6 +74,9 @@ class ClusterChecker:
         for node in link:
             if not isinstance(node, ControllerNode):
                 self.check_broker(node)
+        source, target = link
+        if not isinstance(source, ControllerNode) and not isinstance(target, ControllerNode):
+            self._isr.see_fetch(self._cluster.brokers[target], source)
         self.check_controller()
 
     def check_all(self) -> None:
@@ -97,6 +107,8 @@ class ClusterChecker:
             if replica is None:
                 seen.clear()
                 continue
+            if replica.log.log_start_offset != seen.start:
+                self._log_starts.check(seen, replica)
             if not seen.is_unchanged(replica):
                 self._check_changed_replica(broker, self.partitions[index], seen, replica)
             if self._tier is not None:
@@ -120,6 +132,8 @@ class ClusterChecker:
             self._check_epoch(broker.broker_id, history, seen, replica)
         if replica.log.log_end_offset != seen.end:
             self._check_log_end(broker.broker_id, history, seen, replica, led=led_before)
+        if replica.is_leader:
+            self._isr.see_leader(replica)
         self._check_high_watermark(broker, history, seen, replica)
         self.add_to_digest(
             broker.broker_id, history.index, seen.epoch, seen.end, seen.high_watermark
@@ -200,6 +214,7 @@ class ClusterChecker:
             require(must.records_lie_where_they_are_expected, history, base_offset, crc)
             producer = (header.producer_id, header.producer_epoch)
             batch = history.record(epoch, base_offset, header.next_offset, crc, model, producer)
+            batch.size_bytes, batch.max_timestamp = header.size, header.max_timestamp
         require(must.followers_copy_what_leaders_wrote, where, batch, epoch, base_offset, crc)
 
         assert batch is not None
@@ -329,20 +344,15 @@ class ClusterChecker:
         if self._tier is not None:
             self._tier.lose(index)
 
-    def record_deletion(self, broker_id: int, index: int) -> None:
-        """A client has deleted records at a broker."""
-        replica = self._cluster.brokers[broker_id].replicas.get((TOPIC, index))
-        if replica is not None:
-            history = self.partitions[index]
-            history.deleted = max(history.deleted, replica.log.log_start_offset)
-
     def record_acknowledged(self, broker_id: int, index: int, base_offset: int, crc: int) -> None:
         """A broker has answered acks=all that a batch is safe."""
         history = self.partitions[index]
         if history.tainted:
             return
-        batch = self.log_of(broker_id, index).at(base_offset)
-        require(must.acknowledged_records_are_committed, history, batch, base_offset, crc)
+        log = self.log_of(broker_id, index)
+        # A request that waited for another partition: records of this one may be gone by now.
+        batch = (history.committed if base_offset < log.start else log).at(base_offset)
+        require(clients.acknowledged_records_are_committed, history, batch, base_offset, crc)
 
         assert batch is not None
         history.acknowledge(self._replicas[broker_id][index].epoch, batch)
@@ -352,7 +362,9 @@ class ClusterChecker:
     def _require_enough(self, history: PartitionHistory, batch: Batch) -> None:
         replicas = self._image.topics[TOPIC].partitions[history.index].replicas
         logs = [self.log_of(b, history.index) for b in replicas]
-        require(must.enough_replicas_hold_what_is_acknowledged, history, batch, logs, self._enough)
+        require(
+            clients.enough_replicas_hold_what_is_acknowledged, history, batch, logs, self._enough
+        )
 
     # -- in the end -------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """The requests of simulated clients: one function each, which calls the broker's handler."""
 
+from collections.abc import Mapping
 from typing import Final, cast
 
 from fencepost.broker.core.context import Peer
@@ -116,13 +117,13 @@ class ClientRequests:
         self._sender = ask
         self._peer = Peer(connection_id=name, host=_HOST)
 
-    def produce(self, broker: Broker, index: int, batch: Buffer, *, acks: int) -> object:
-        """Send a batch; a response or a wait for it."""
-        data = PartitionProduceData(index=index, records=batch)
+    def produce(self, broker: Broker, records: Mapping[int, Buffer], *, acks: int) -> object:
+        """Send batches, by partition, in one request; a response or a wait for it."""
+        data = tuple(PartitionProduceData(index=at, records=batch) for at, batch in records.items())
         request = ProduceRequest(
             acks=acks,
             timeout_ms=_TIMEOUT_MS,
-            topic_data=(TopicProduceData(name=TOPIC, partition_data=(data,)),),
+            topic_data=(TopicProduceData(name=TOPIC, partition_data=data),),
         )
         return self._send(broker, _PRODUCE, NEWEST_BY_NAME, request)
 

@@ -19,13 +19,13 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchResponse
 from fencepost.protocol.messages.offset_commit import OffsetCommitResponse
 from fencepost.protocol.records import iter_headers
+from fencepost.simulation import client_invariants as must
 from fencepost.simulation import client_requests
-from fencepost.simulation import invariants as must
 from fencepost.simulation.checker import ClusterChecker
 from fencepost.simulation.client_requests import ClientRequests
 from fencepost.simulation.environment import RequestSender
 from fencepost.simulation.history import BatchLog
-from fencepost.simulation.invariants import require
+from fencepost.simulation.invariants import followers_copy_what_leaders_wrote, require
 from fencepost.simulation.schedule import Setup
 
 FIRST_FETCH_WITH_DIVERGENCE: Final = 12
@@ -154,7 +154,7 @@ class Clients:
                 epoch, base = header.partition_leader_epoch, header.base_offset
                 batch = history.batches.get((epoch, base))
                 require(
-                    must.followers_copy_what_leaders_wrote,
+                    followers_copy_what_leaders_wrote,
                     reader.name,
                     batch,
                     epoch,

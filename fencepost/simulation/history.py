@@ -25,6 +25,9 @@ class Batch:
     """What its leader's log ended with; None where it was empty."""
     producer: tuple[int, int] | None = None
     """Id and epoch of its producer; None without one. Each batch has another epoch."""
+    size_bytes: int = 0
+    max_timestamp: int = -1
+    """In ms; -1 where its records have none."""
 
     def __str__(self) -> str:
         return f"{self.base_offset}-{self.next_offset - 1} of epoch {self.epoch}"
@@ -115,6 +118,7 @@ class PartitionHistory:
     __slots__ = (
         "_acknowledged",
         "_commits",
+        "appended",
         "batches",
         "committed",
         "deleted",
@@ -131,6 +135,8 @@ class PartitionHistory:
         self.index = index
         self.batches: dict[tuple[int, int], Batch] = {}
         """By epoch and base offset."""
+        self.appended: set[int] = set()
+        """Their checksums."""
         self.leaders: dict[int, int] = {}
         """Who led, by epoch."""
         self.committed = BatchLog()
@@ -170,6 +176,7 @@ class PartitionHistory:
         before = log.tip or self.committed.until(base_offset)
         batch = Batch(epoch, base_offset, next_offset, crc, before, producer)
         self.batches[epoch, base_offset] = batch
+        self.appended.add(crc)
         return batch
 
     def commit(self, epoch: int, log: BatchLog, high_watermark: int) -> bool:
@@ -203,7 +210,17 @@ def _last_before(epoch: int, entries: list[tuple[int, Batch]]) -> Batch | None:
 class ReplicaSnapshot:
     """One broker's replica of one partition, as it was after the last step."""
 
-    __slots__ = ("end", "epoch", "high_watermark", "key", "location", "log", "model", "replica")
+    __slots__ = (
+        "end",
+        "epoch",
+        "high_watermark",
+        "key",
+        "location",
+        "log",
+        "model",
+        "replica",
+        "start",
+    )
 
     def __init__(self, broker_id: int, index: int) -> None:
         self.key = (TOPIC, index)
@@ -215,13 +232,15 @@ class ReplicaSnapshot:
         self.epoch = -1
         self.end = 0
         self.high_watermark = 0
+        self.start = 0
+        """Its log start."""
 
     def clear(self) -> None:
         """The broker has no replica, at least not any more."""
         if self.replica is not None:
             self.replica = self.log = None
             self.model.reset_to(0)
-            self.end = self.high_watermark = 0
+            self.end = self.high_watermark = self.start = 0
 
     def is_unchanged(self, replica: Replica) -> bool:
         """Whether nothing has happened to it."""

@@ -5,14 +5,14 @@ records legitimately taints the partition (docs/simulation.md). The checker
 (`fencepost.simulation.checker`) calls a function when the state that it reads has changed.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, ParamSpec
 
 from fencepost.broker.metadata.image import NO_LEADER, BrokerImage, PartitionImage
-from fencepost.protocol.records import BatchHeader
+from fencepost.simulation import client_invariants as clients
+from fencepost.simulation import tier_invariants as tier
 from fencepost.simulation.consumers import invariants as consumers
 from fencepost.simulation.history import Batch, BatchLog, PartitionHistory
-from fencepost.storage.tier.segment_metadata import RemoteSegment
 
 P = ParamSpec("P")
 Problem = str | None
@@ -218,6 +218,16 @@ def in_sync_replicas_hold_what_is_committed(
     return None
 
 
+def laggards_leave_the_isr(where: str, lag_ms: int, most_ms: int) -> Problem:
+    """No follower that lags longer than 1.5 times replica.lag.time.max.ms is in a leader's ISR.
+
+    :param most_ms: More than that where the leader waited for the fate of another proposal.
+    """
+    if lag_ms <= most_ms:
+        return None
+    return f"{where} lags for {lag_ms} ms, and may for {most_ms} ms"
+
+
 def fenced_replicas_are_not_in_sync(
     index: int, partition: PartitionImage, brokers: Mapping[int, BrokerImage]
 ) -> Problem:
@@ -236,163 +246,6 @@ def fenced_replicas_move_no_high_watermark(
     if source in counted:
         return None
     return f"{where}: high watermark {after} after {before} by a fetch of broker {source}, fenced"
-
-
-# -- clients ------------------------------------------------------------------------------------
-
-
-def acknowledged_records_are_committed(
-    history: PartitionHistory, batch: Batch | None, base_offset: int, crc: int
-) -> Problem:
-    """What acks=all is told to be safe is committed, where the answer says."""
-    where = f"p{history.index}: acknowledged at {base_offset}"
-    if batch is None or batch.crc != crc:
-        return f"{where}, where the leader has {batch}"
-    return None if history.committed.holds(batch) else f"{where}, and {batch} is not committed"
-
-
-def enough_replicas_hold_what_is_acknowledged(
-    history: PartitionHistory, batch: Batch, logs: Collection[BatchLog], enough: int
-) -> Problem:
-    """At least min.insync.replicas logs have a record when acks=all is answered."""
-    count = sum(log.holds(batch) for log in logs)
-    if count >= enough:
-        return None
-    return f"p{history.index}: {batch} is acknowledged with {count} of {enough} replicas"
-
-
-def latest_offsets_never_go_back(who: str, before: int, after: int) -> Problem:
-    """While the gate is on, no client is told a smaller latest offset than before (KIP-207)."""
-    return f"{who}: latest offset {after} after {before}" if after < before else None
-
-
-def clients_read_what_is_committed(who: str, history: PartitionHistory, batch: Batch) -> Problem:
-    """Consumers get records that are committed, and no others."""
-    if batch.next_offset <= history.deleted or history.committed.holds(batch):
-        return None
-    return f"{who}: got {batch}, not committed"
-
-
-def consumers_miss_no_truncation(who: str, log: BatchLog, batch: Batch, deleted: int) -> Problem:
-    """What a consumer that minds epochs reads continues what it has read (KIP-320).
-
-    :param deleted: Where logs begin by now; the records before are unknown.
-    """
-    if batch.may_follow(log.tip) or batch.base_offset <= deleted:
-        return None
-    return f"{who}: got {batch} after {log.tip}, where it followed {batch.before}"
-
-
-# -- the remote tier ----------------------------------------------------------------------------
-
-
-def the_tier_holds_what_leaders_wrote(
-    history: PartitionHistory, segment: RemoteSegment, header: BatchHeader, batch: Batch | None
-) -> Problem:
-    """A segment in the tier has what leaders appended, and says of each batch its epoch."""
-    where = f"p{history.index}: segment {segment.start_offset} to {segment.end_offset} in the tier"
-    epoch, base_offset = header.partition_leader_epoch, header.base_offset
-    if batch is None or batch.crc != header.crc:
-        return f"{where} has {base_offset} of epoch {epoch}, which no leader appended so"
-    if not segment.start_offset <= base_offset < batch.next_offset <= segment.end_offset + 1:
-        return f"{where} has {batch}"
-    if batch.next_offset <= history.deleted:  # a log does not know epochs before its start
-        return None
-    told = max((e for e in segment.epochs if e.start_offset <= base_offset), default=None)
-    return None if told is not None and told.epoch == epoch else f"{where} calls {batch} {told}"
-
-
-def only_what_is_committed_is_tiered(
-    history: PartitionHistory, batches: Iterable[Batch]
-) -> Problem:
-    """Nothing goes to the tier before it is committed."""
-    for batch in batches:
-        if batch.next_offset > history.deleted and not history.committed.holds(batch):
-            return f"p{history.index}: {batch} is in the tier, and not committed"
-    return None
-
-
-def offsets_are_in_order(where: str, end: int, last_stable: int, local_start: int) -> Problem:
-    """A leader's log end is not below its last stable offset, nor that below its local log start.
-
-    That is Lz >= Ly >= Lx in KIP-1023.
-    """
-    if end >= last_stable >= local_start:
-        return None
-    return (
-        f"{where}: log end {end}, last stable offset {last_stable}, local log start {local_start}"
-    )
-
-
-def tiered_offsets_are_in_order(where: str, last_stable: int, last: int, first: int) -> Problem:
-    """What a leader knows to be tiered lies below its last stable offset.
-
-    That is Ly >= Ry >= Rx in KIP-1023.
-
-    :param last: Inclusive.
-    :param first: Inclusive; -1 where the tier has nothing any more.
-    """
-    if last_stable > last >= first:
-        return None
-    return f"{where}: last stable offset {last_stable}, tiered is from {first} to {last}"
-
-
-def no_gap_behind_the_tier(where: str, last: int, local_start: int, start: int) -> Problem:
-    """A leader's local log begins behind what is tiered at the latest, or where the log does.
-
-    That is Lx <= Ry + 1, until records are deleted that were not tiered yet.
-
-    :param last: Inclusive.
-    """
-    if local_start <= max(last + 1, start):
-        return None
-    return f"{where}: tiered is up to {last}, the local log begins at {local_start}"
-
-
-def what_is_committed_can_be_read(
-    where: str, start: int, local_start: int, lacking: Sequence[Batch]
-) -> Problem:
-    """From the log start on, what a replica does not hold itself the tier holds."""
-    if not lacking:
-        return None
-    told = ", ".join(map(str, lacking))
-    return f"{where}: from log start {start} to local log start {local_start} there is no {told}"
-
-
-def followers_know_the_epochs_of_the_tier(where: str, batch: Batch, known: int | None) -> Problem:
-    """A follower that begins behind the tier knows the leader epochs of what lies there."""
-    if known == batch.epoch:
-        return None
-    return f"{where}: began behind {batch}, and takes it for epoch {known}"
-
-
-def followers_know_the_producers_of_the_tier(
-    where: str,
-    known: Mapping[int, tuple[int, int]],
-    expected: Mapping[int, Batch],
-    first: int,
-) -> Problem:
-    """A follower that begins behind the tier knows the producers as its leader did there.
-
-    What was deleted need not be known, nor be right: the leader can't tell a follower where their
-    logs parted before its own log start, so that the follower keeps what it has of that.
-
-    :param known: Epoch and last offset of each producer.
-    :param expected: Each producer's last batch.
-    :param first: The log start, in the follower's log or in the leader's.
-    """
-    for producer_id, batch in expected.items():
-        assert batch.producer is not None
-        wanted = (batch.producer[1], batch.next_offset - 1)
-        found = known.get(producer_id)
-        if found != wanted and max(wanted[1], found[1] if found else 0) >= first:
-            return f"{where}: of producer {producer_id} known is {found}: {batch}"
-    strangers = [
-        producer_id
-        for producer_id, (_, last) in known.items()
-        if producer_id not in expected and last >= first
-    ]
-    return f"{where}: no batch is of the producers {sorted(strangers)}" if strangers else None
 
 
 # -- in the end ---------------------------------------------------------------------------------
@@ -466,26 +319,16 @@ INVARIANTS: Final[tuple[Callable[..., Problem], ...]] = (
     high_watermarks_lie_in_the_log,
     logs_agree_below_the_high_watermark,
     in_sync_replicas_hold_what_is_committed,
+    laggards_leave_the_isr,
     fenced_replicas_are_not_in_sync,
     fenced_replicas_move_no_high_watermark,
-    acknowledged_records_are_committed,
-    enough_replicas_hold_what_is_acknowledged,
-    latest_offsets_never_go_back,
-    clients_read_what_is_committed,
-    consumers_miss_no_truncation,
-    the_tier_holds_what_leaders_wrote,
-    only_what_is_committed_is_tiered,
-    offsets_are_in_order,
-    tiered_offsets_are_in_order,
-    no_gap_behind_the_tier,
-    what_is_committed_can_be_read,
-    followers_know_the_epochs_of_the_tier,
-    followers_know_the_producers_of_the_tier,
     messages_come_to_an_end,
     healed_partitions_converge,
     healed_partitions_take_records,
     logs_are_as_they_were_watched,
     nothing_fails,
+    *clients.INVARIANTS,
+    *tier.INVARIANTS,
     *consumers.INVARIANTS,
 )
 """All of them."""

@@ -16,10 +16,12 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.expected_offsets import parse_mismatch
 from fencepost.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from fencepost.protocol.records import Record, build_batch, read_header
+from fencepost.simulation import client_invariants as must
 from fencepost.simulation.checker import ClusterChecker
 from fencepost.simulation.client_requests import ClientRequests
 from fencepost.simulation.environment import RunEnvironment
-from fencepost.simulation.schedule import ACKS_ALL, NO_CONSUMERS, Setup
+from fencepost.simulation.invariants import require
+from fencepost.simulation.schedule import ACKS_ALL, NO_CONSUMERS, TOPIC, Setup
 
 _PRODUCERS: Final = 5
 _COMPETITORS: Final = 2
@@ -43,6 +45,20 @@ class _Publish:
     """How many records there are before the last batch."""
     next_offset: int
     """Where the log is believed to end then, exclusive."""
+    lacked_replicas: bool
+    """Whether its leader had fewer than ``min.insync.replicas`` in sync when it was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the producer of a publish was told."""
+
+    publish: _Publish
+    error: ErrorCode | None
+    """None where it was told nothing yet."""
+    base_offset: int
+    lacks_replicas: bool
+    """Whether its leader had too few in sync when it answered."""
 
 
 class Producers:
@@ -63,8 +79,10 @@ class Producers:
         self._expects = setup.checks_offsets
         self._believed: dict[tuple[int, int], int] = {}
         """Where each competitor believes a partition's log to end."""
-        self._acknowledged: list[tuple[int, int, int, int]] = []
-        """Broker, partition, base offset and checksum of what acks=all was answered for."""
+        self._partitions = setup.partitions
+        self._min_insync_replicas = setup.min_insync_replicas
+        self._answers: list[_Answer] = []
+        """Of acks=all, in this step."""
         self._produced = 0
         self.last_error: ErrorCode = ErrorCode.NONE
         """Of the last answer."""
@@ -75,16 +93,46 @@ class Producers:
         for _ in range(count):
             competitor = (self._produced + 1) % _COMPETITORS
             for _ in range(_ATTEMPTS if self._expects else 1):
-                self._send(broker, self._prepared(index, broker_id, acks, competitor))
+                self._send(broker, [self._prepared(index, broker_id, acks, competitor)])
                 if self.last_error != ErrorCode.EXPECTED_OFFSET_MISMATCH:
                     break
 
-    def check_acknowledged(self) -> None:
+    def produce_each(self, broker_id: int, acks: str) -> None:
+        """Send one request with a batch for each partition."""
+        competitor = (self._produced + 1) % _COMPETITORS
+        indexes = range(self._partitions)
+        publishes = [self._prepared(index, broker_id, acks, competitor) for index in indexes]
+        self._send(self._cluster.brokers[broker_id], publishes)
+
+    def check_answers(self) -> None:
         """Hold the cluster to the answers of acks=all that came since; the logs are looked at."""
-        if self._acknowledged:
-            for acknowledged in self._acknowledged:
-                self._watch.record_acknowledged(*acknowledged)
-            self._acknowledged.clear()
+        if self._answers:
+            for answer in self._answers:
+                self._check_answer(answer)
+            self._answers.clear()
+
+    def _check_answer(self, answer: _Answer) -> None:
+        publish, error = answer.publish, answer.error
+        crc = publish.crcs[-1]
+        where = f"p{publish.index} on broker {publish.broker_id}"
+        appended = crc in self._watch.partitions[publish.index].appended
+        require(
+            must.too_small_an_isr_is_told_before_the_append,
+            where,
+            error,
+            appended,
+            publish.lacked_replicas,
+        )
+        require(
+            must.too_small_an_isr_is_told_after_the_append,
+            where,
+            error,
+            appended,
+            answer.lacks_replicas,
+        )
+        if error is ErrorCode.NONE:
+            last = answer.base_offset + publish.before_last
+            self._watch.record_acknowledged(publish.broker_id, publish.index, last, crc)
 
     def _prepared(self, index: int, broker_id: int, acks: str, competitor: int) -> _Publish:
         expected = self._believed.get((index, competitor), 0) if self._expects else None
@@ -107,7 +155,17 @@ class Producers:
                 self._watch.partitions[index].expected[crcs[-1]] = offset
                 offset += size
         before_last = 0 if count == 1 else offset - size - (expected or 0)
-        return _Publish(index, broker_id, acks, competitor, batches, crcs, before_last, offset)
+        lacked = self._lacks_replicas(broker_id, index)
+        return _Publish(
+            index, broker_id, acks, competitor, batches, crcs, before_last, offset, lacked
+        )
+
+    def _lacks_replicas(self, broker_id: int, index: int) -> bool:
+        """Whether a broker leads a partition with fewer in sync than acks=all needs."""
+        replica = self._cluster.brokers[broker_id].replicas.get((TOPIC, index))
+        if replica is None or not replica.is_leader:
+            return False
+        return len(replica.isr) < min(self._min_insync_replicas, len(replica.assigned))
 
     def _batch(self, records: list[Record], number: int) -> bytearray:
         """With a tier producers take turns, each time in a new epoch, where any sequence may begin.
@@ -128,18 +186,23 @@ class Producers:
             base_sequence=0,
         )
 
-    def _send(self, broker: Broker, publish: _Publish) -> None:
+    def _send(self, broker: Broker, publishes: Sequence[_Publish]) -> None:
         def answered(answer: object) -> None:
-            response = cast(ProduceResponse, answer).responses[0].partition_responses[0]
-            self._see_answer(publish, response)
+            found = cast(ProduceResponse, answer).responses[0].partition_responses
+            by_index = {each.index: each for each in found}
+            for publish in publishes:
+                self._see_answer(publish, by_index[publish.index])
 
-        acks = -1 if publish.acks == ACKS_ALL else 1
-        records = publish.batches[0] if len(publish.batches) == 1 else b"".join(publish.batches)
-        answer = self._requests[publish.competitor].produce(
-            broker, publish.index, records, acks=acks
-        )
+        acks = -1 if publishes[0].acks == ACKS_ALL else 1
+        records = {
+            p.index: p.batches[0] if len(p.batches) == 1 else b"".join(p.batches) for p in publishes
+        }
+        sender = self._requests[publishes[0].competitor]
+        answer = sender.produce(broker, records, acks=acks)
         if isinstance(answer, Wait):
             self.last_error = ErrorCode.REQUEST_TIMED_OUT
+            if acks < 0:
+                self._answers += [_Answer(publish, None, -1, False) for publish in publishes]
             answer.then(answered)
         else:
             answered(answer)
@@ -153,10 +216,8 @@ class Producers:
             mismatch = parse_mismatch(text)
             assert mismatch is not None, text
             self._believed[who] = mismatch.upcoming
-        elif not response.error_code:
-            if self._expects:
-                self._believed[who] = publish.next_offset
-            if publish.acks == ACKS_ALL:
-                last = response.base_offset + publish.before_last
-                found = (publish.broker_id, publish.index, last, publish.crcs[-1])
-                self._acknowledged.append(found)
+        elif not response.error_code and self._expects:
+            self._believed[who] = publish.next_offset
+        if publish.acks == ACKS_ALL:
+            lacks = self._lacks_replicas(publish.broker_id, publish.index)
+            self._answers.append(_Answer(publish, self.last_error, response.base_offset, lacks))

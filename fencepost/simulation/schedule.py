@@ -56,6 +56,8 @@ class ActionKind(StrEnum):
     """Time passes, in ms."""
     PRODUCE = "produce"
     """A producer sends so many batches, one request each."""
+    PRODUCE_EACH = "produce-each"
+    """A producer sends one request with a batch for each partition."""
     CONSUME = "consume"
     """A consumer fetches where it is, under the leader epoch that it knows."""
     LIST = "list"
@@ -139,6 +141,7 @@ FORMS: Final[dict[ActionKind, str]] = {
     ActionKind.SETTLE: "",
     ActionKind.ADVANCE: "{amount}",
     ActionKind.PRODUCE: "p{partition} to {broker} acks={how} x{amount}",
+    ActionKind.PRODUCE_EACH: "to {broker} acks={how}",
     ActionKind.CONSUME: "c{other} p{partition} from {broker}",
     ActionKind.LIST: "c{other} p{partition} from {broker}",
     ActionKind.COMMIT: "c{other} p{partition} from {broker}",
@@ -191,6 +194,7 @@ FAULTS: Final = ("error", "timeout", "delay", "hang-up", "hang-up-after", "drop"
 _BROKERS: Final = re.compile(r"\d+(,\d+)*")
 _WORDS: Final[dict[ActionKind, frozenset[str]]] = {
     ActionKind.PRODUCE: frozenset({ACKS_ALL, ACKS_LEADER}),
+    ActionKind.PRODUCE_EACH: frozenset({ACKS_ALL, ACKS_LEADER}),
     ActionKind.ELECT: frozenset({CLEAN, UNCLEAN}),
     ActionKind.REASSIGN: frozenset({BACK, "broker ids with commas"}),
     ActionKind.KILL: frozenset({"now", "timeout", "never"}),

@@ -12,7 +12,7 @@ from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.records import iter_headers
-from fencepost.simulation import invariants as must
+from fencepost.simulation import tier_invariants as must
 from fencepost.simulation.environment import SimulatedObjectStore
 from fencepost.simulation.history import Batch, PartitionHistory
 from fencepost.simulation.invariants import require
@@ -171,8 +171,6 @@ class TierChecker:
     ) -> None:
         history = self._partitions[replica.index]
         where = f"p{replica.index} on broker {broker.broker_id}"
-        if replica.is_leader:
-            history.deleted = max(history.deleted, now.start)
         if history.tainted:
             return
         if replica.is_leader and replica.gate_is_open:

@@ -132,10 +132,10 @@ class World:
             ACTIONS[action.kind](self, action)
         self.cluster.scheduler.run_due()
         if action.kind in APPLICATION_ACTIONS:
-            self.producers.check_acknowledged()
+            self.producers.check_answers()
         elif action.kind in CLIENT_ACTIONS:
             self.checker.check_broker(action.broker)
-            self.producers.check_acknowledged()
+            self.producers.check_answers()
         else:
             self.check()
 
@@ -179,7 +179,7 @@ class World:
             self.messages += 1
             self.cluster.scheduler.run_due()
             self.checker.check_link(link)
-            self.producers.check_acknowledged()
+            self.producers.check_answers()
         self.checker.current_link = None
 
     def settle(self) -> None:
@@ -195,13 +195,15 @@ class World:
 
     def advance(self, by_ms: int) -> None:
         """Let time pass, and what is due by then happen."""
+        before_ms = self.clock.now_ms()
         advance(self.cluster.scheduler, self.clock, by_ms)
         self.check()
+        self.checker.check_time(before_ms)
 
     def check(self) -> None:
         """See what has changed, and whether all of it is right."""
         self.checker.check_all()
-        self.producers.check_acknowledged()
+        self.producers.check_answers()
 
     def is_running(self, broker_id: int) -> bool:
         """Whether there is such a broker, and it runs."""

@@ -6,9 +6,9 @@ function. Which invariants may break first is a matter of the seed, so that each
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace as replaced
 from typing import Final
+from uuid import UUID
 
 import pytest
 
@@ -21,24 +21,24 @@ from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.produce import append, expected_offsets
 from fencepost.broker.produce.append import AppendTarget, PartitionOutcome
-from fencepost.broker.replication import isr, partition_checks, replica
-from fencepost.broker.replication.follower import follower, start_offset
+from fencepost.broker.replication import (
+    follower_progress,
+    isr,
+    log_maintenance,
+    partition_checks,
+    replica,
+)
+from fencepost.broker.replication.follower import follower
 from fencepost.broker.replication.follower.steps import FollowerState
-from fencepost.broker.tiering import remote_retention, remote_segments
-from fencepost.broker.tiering.remote_segments import epochs_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import batch_size
-from fencepost.storage.log import cleanup
 from fencepost.storage.log import expected_offsets as log_expected_offsets
 from fencepost.storage.log.append_result import AppendRejected
-from fencepost.storage.log.config import LogConfig
-from fencepost.storage.log.interface import SegmentCopy
-from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.log.staging import StagedRecords
-from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
 from tests.simulation.consumer_mutants import CONSUMER_MUTANTS
 from tests.simulation.mutant import Mutant
+from tests.simulation.tier_mutants import TIER_MUTANTS
 
 _NOW_MS: Final = 1_700_000_000_000
 
@@ -99,6 +99,27 @@ def lagging_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def laggards_checked_half_as_often(patch: pytest.MonkeyPatch) -> None:
+    """A leader looks for laggards once in replica.lag.time.max.ms, and not twice."""
+
+    def shrink_isrs(self: log_maintenance.LogMaintenance) -> None:
+        self._broker.isr_manager.maybe_shrink_isrs()
+        self._after(self._broker.configs.replica_lag_time_max_ms, self._shrink_isrs)
+
+    patch.setattr(log_maintenance.LogMaintenance, "_shrink_isrs", shrink_isrs)
+
+
+def fetching_replicas_kept(patch: pytest.MonkeyPatch) -> None:
+    """A follower that fetches is in sync, however little it has."""
+    whole = follower_progress.FollowerProgress.update_fetch_state
+
+    def update(self: follower_progress.FollowerProgress, **given: int) -> None:
+        whole(self, **given)
+        self.last_caught_up_ms = given["now_ms"]
+
+    patch.setattr(follower_progress.FollowerProgress, "update_fetch_state", update)
+
+
 def proposals_forgotten(patch: pytest.MonkeyPatch) -> None:
     """The high watermark waits for the ISR alone, not for the one that was proposed."""
     whole = replica.Replica._maybe_increment_high_watermark
@@ -125,6 +146,42 @@ def laggards_ignored(patch: pytest.MonkeyPatch) -> None:
 def minimum_forgotten(patch: pytest.MonkeyPatch) -> None:
     """acks=all is content with any ISR, whatever min.insync.replicas says."""
     patch.setattr(replica.Replica, "has_min_isr", lambda _self: True)
+
+
+def minimum_checked_after_the_append(patch: pytest.MonkeyPatch) -> None:
+    """acks=all is appended first, and refused later."""
+    whole = append._find_replica
+
+    def find_replica(
+        ctx: append.Context, topic: str, topic_id: UUID | None, index: int, _acks: int
+    ) -> replica.Replica | PartitionOutcome:
+        return whole(ctx, topic, topic_id, index, 1)
+
+    patch.setattr(append, "_find_replica", find_replica)
+
+
+def refused_after_the_append(patch: pytest.MonkeyPatch) -> None:
+    """What is appended is told to be refused when the ISR has become too small."""
+    whole = append.PendingAppend.error
+
+    def error(self: append.PendingAppend) -> ErrorCode:
+        found = whole.__get__(self)
+        is_late = found is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NOT_ENOUGH_REPLICAS if is_late else found
+
+    patch.setattr(append.PendingAppend, "error", property(error))
+
+
+def minimum_forgotten_after_the_append(patch: pytest.MonkeyPatch) -> None:
+    """What is appended is acknowledged, whatever has become of the ISR."""
+    whole = append.PendingAppend.error
+
+    def error(self: append.PendingAppend) -> ErrorCode:
+        found = whole.__get__(self)
+        is_late = found is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE if is_late else found
+
+    patch.setattr(append.PendingAppend, "error", property(error))
 
 
 def acknowledged_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -154,67 +211,6 @@ def epoch_kept_at_elections(patch: pytest.MonkeyPatch) -> None:
 def waits_never_answered(patch: pytest.MonkeyPatch) -> None:
     """No waiting request learns that the high watermark has risen."""
     patch.setattr(Wait, "retry", lambda _self: None)
-
-
-# -- the remote tier ----------------------------------------------------------------------------
-
-
-def uncommitted_uploaded(patch: pytest.MonkeyPatch) -> None:
-    """Whatever is closed goes to the tier, below the last stable offset or not."""
-    whole = SegmentedLog.segment_to_upload
-
-    def segment_to_upload(self: SegmentedLog, offset: int, _bound: int) -> SegmentCopy | None:
-        return whole(self, offset, self.log_end_offset)
-
-    patch.setattr(SegmentedLog, "segment_to_upload", segment_to_upload)
-
-
-def epochs_of_segments_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """A segment's metadata tell of its last leader epoch alone."""
-
-    def last_epoch(copy: SegmentCopy) -> tuple[EpochEntry, ...]:
-        return epochs_within(copy)[-1:]
-
-    patch.setattr(remote_segments, "epochs_within", last_epoch)
-
-
-def everything_closed_deleted(patch: pytest.MonkeyPatch) -> None:
-    """Replicas let go of closed segments, tiered or not."""
-    patch.setattr(cleanup, "tiered_segments", lambda segments, _until: len(segments) - 1)
-
-
-def tiered_by_anybody(patch: pytest.MonkeyPatch) -> None:
-    """Leaders take all that they hold for tiered."""
-    patch.setattr(
-        RemoteSegments, "highest_tiered", lambda _self, _lineage, log_end_offset: log_end_offset - 1
-    )
-
-
-def log_start_left_behind(patch: pytest.MonkeyPatch) -> None:
-    """What retention takes from the tier is still in the log, as far as its start tells."""
-    whole = remote_retention.expired_segments
-
-    def expired(
-        ranges: Sequence[TieredRange], config: LogConfig, **given: int
-    ) -> remote_retention.ExpiredSegments:
-        return whole(ranges, config, **given)._replace(log_start_offset=None)
-
-    patch.setattr(remote_retention, "expired_segments", expired)
-
-
-def epochs_not_built(patch: pytest.MonkeyPatch) -> None:
-    """A follower that starts behind the tier knows only the last leader epoch of the tier."""
-    whole = start_offset.AuxiliaryState.since
-
-    def since(self: start_offset.AuxiliaryState, log_start_offset: int) -> tuple[EpochEntry, ...]:
-        return whole(self, log_start_offset)[-1:]
-
-    patch.setattr(start_offset.AuxiliaryState, "since", since)
-
-
-def producers_not_built(patch: pytest.MonkeyPatch) -> None:
-    """A follower that starts behind the tier knows no producers."""
-    patch.setattr(remote_segments, "_snapshot", lambda _segment, _data: ())
 
 
 def expected_offsets_unchecked(patch: pytest.MonkeyPatch) -> None:
@@ -299,6 +295,18 @@ MUTANTS: Final = (
         breaks=_LOST | _DIVERGED,
     ),
     Mutant(
+        name="the ISR rule: looked at twice in replica.lag.time.max.ms",
+        inject=laggards_checked_half_as_often,
+        first_seed=13,
+        breaks=frozenset({"laggards_leave_the_isr"}),
+    ),
+    Mutant(
+        name="the ISR rule: who fetches and lacks records lags",
+        inject=fetching_replicas_kept,
+        first_seed=49,
+        breaks=frozenset({"laggards_leave_the_isr"}),
+    ),
+    Mutant(
         name="the high watermark's wait for a proposed ISR",
         inject=proposals_forgotten,
         first_seed=79,
@@ -314,6 +322,23 @@ MUTANTS: Final = (
         inject=minimum_forgotten,
         first_seed=3,
         breaks=_LOST | {"enough_replicas_hold_what_is_acknowledged"},
+    ),
+    Mutant(
+        name="NOT_ENOUGH_REPLICAS before the append",
+        inject=minimum_checked_after_the_append,
+        breaks=frozenset({"too_small_an_isr_is_told_before_the_append"}),
+    ),
+    Mutant(
+        name="NOT_ENOUGH_REPLICAS_AFTER_APPEND after it",
+        inject=refused_after_the_append,
+        first_seed=362,
+        breaks=frozenset({"too_small_an_isr_is_told_before_the_append"}),
+    ),
+    Mutant(
+        name="the look at the ISR after the append",
+        inject=minimum_forgotten_after_the_append,
+        first_seed=362,
+        breaks=frozenset({"too_small_an_isr_is_told_after_the_append"}),
     ),
     Mutant(
         name="the wait of acks=all",
@@ -336,60 +361,6 @@ MUTANTS: Final = (
         breaks=frozenset({"healed_partitions_take_records"}),
     ),
     Mutant(
-        name="upload of what is committed only",
-        inject=uncommitted_uploaded,
-        first_seed=16,
-        breaks=frozenset({"only_what_is_committed_is_tiered"}),
-    ),
-    Mutant(
-        name="the leader epochs of segments",
-        inject=epochs_of_segments_forgotten,
-        first_seed=15,
-        breaks=frozenset({"the_tier_holds_what_leaders_wrote"}),
-    ),
-    Mutant(
-        name="local deletion of what is tiered only",
-        inject=everything_closed_deleted,
-        first_seed=5,
-        breaks=frozenset({"what_is_committed_can_be_read"}),
-    ),
-    Mutant(
-        name="no gap behind the tier",
-        inject=everything_closed_deleted,
-        first_seed=226,
-        breaks=frozenset({"no_gap_behind_the_tier"}),
-    ),
-    Mutant(
-        name="the local log start below the last stable offset",
-        inject=everything_closed_deleted,
-        first_seed=16,
-        breaks=frozenset({"offsets_are_in_order"}),
-    ),
-    Mutant(
-        name="the look at what is tiered",
-        inject=tiered_by_anybody,
-        first_seed=15,
-        breaks=frozenset({"tiered_offsets_are_in_order"}),
-    ),
-    Mutant(
-        name="the log start behind what has expired",
-        inject=log_start_left_behind,
-        first_seed=39,
-        breaks=frozenset({"what_is_committed_can_be_read"}),
-    ),
-    Mutant(
-        name="the leader epochs of a follower that starts behind the tier",
-        inject=epochs_not_built,
-        first_seed=30,
-        breaks=frozenset({"followers_know_the_epochs_of_the_tier"}),
-    ),
-    Mutant(
-        name="the producers of a follower that starts behind the tier",
-        inject=producers_not_built,
-        first_seed=30,
-        breaks=frozenset({"followers_know_the_producers_of_the_tier"}),
-    ),
-    Mutant(
         name="the expected offsets",
         inject=expected_offsets_unchecked,
         first_seed=4,
@@ -407,5 +378,6 @@ MUTANTS: Final = (
         consumers=True,
         breaks=frozenset({"leaders_serve_their_own_epoch"}),
     ),
+    *TIER_MUTANTS,
     *CONSUMER_MUTANTS,
 )

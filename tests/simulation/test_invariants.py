@@ -7,8 +7,11 @@ from uuid import UUID
 import pytest
 
 from fencepost.broker.metadata.image import BrokerImage, PartitionImage
+from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import Record, build_batch, read_header
+from fencepost.simulation import client_invariants as clients
 from fencepost.simulation import invariants as must
+from fencepost.simulation import tier_invariants as tier
 from fencepost.simulation.history import Batch, BatchLog, PartitionHistory
 from fencepost.simulation.invariants import INVARIANTS, InvariantViolation, Problem, require
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
@@ -97,6 +100,8 @@ def test_leaders_are_in_sync_and_online() -> None:
     assert must.leaders_are_in_sync(0, partition(leader=-1, isr=()), BROKERS) is None
     assert must.leaders_are_in_sync(0, partition(leader=3), BROKERS)
     assert must.leaders_are_in_sync(0, partition(leader=3, isr=(1, 3)), BROKERS)
+    assert must.laggards_leave_the_isr("here", 45_000, 45_000) is None
+    assert must.laggards_leave_the_isr("here", 45_001, 45_000)
     assert must.fenced_replicas_are_not_in_sync(0, partition(), BROKERS) is None
     assert must.fenced_replicas_are_not_in_sync(0, partition(isr=(1, 3)), BROKERS)
 
@@ -176,23 +181,42 @@ def test_what_clients_are_told(
     history: PartitionHistory, leader: BatchLog, other: BatchLog
 ) -> None:
     committed, lost = leader.all[1], other.all[1]
-    told = must.acknowledged_records_are_committed
+    told = clients.acknowledged_records_are_committed
     assert told(history, committed, 2, committed.crc) is None
     assert told(history, committed, 2, committed.crc + 1)
     assert told(history, leader.all[2], 4, leader.all[2].crc)
-    enough = must.enough_replicas_hold_what_is_acknowledged
+    enough = clients.enough_replicas_hold_what_is_acknowledged
     assert enough(history, committed, [leader, other], 1) is None
     assert enough(history, committed, [leader, other], 2)
-    assert must.latest_offsets_never_go_back("c1", 3, 3) is None
-    assert must.latest_offsets_never_go_back("c1", 3, 2)
-    assert must.clients_read_what_is_committed("c1", history, committed) is None
-    assert must.clients_read_what_is_committed("c1", history, lost)
-    assert must.consumers_miss_no_truncation("c1", leader, leader.all[2], 0)
+    assert clients.latest_offsets_never_go_back("c1", 3, 3) is None
+    assert clients.latest_offsets_never_go_back("c1", 3, 2)
+    assert clients.clients_read_what_is_committed("c1", history, committed) is None
+    assert clients.clients_read_what_is_committed("c1", history, lost)
+    assert clients.consumers_miss_no_truncation("c1", leader, leader.all[2], 0)
     read = BatchLog()
     read.append(leader.all[0])
-    assert must.consumers_miss_no_truncation("c1", read, lost, 0) is None
-    assert must.consumers_miss_no_truncation("c1", other, leader.all[2], 0)
-    assert must.consumers_miss_no_truncation("c1", other, leader.all[2], 4) is None
+    assert clients.consumers_miss_no_truncation("c1", read, lost, 0) is None
+    assert clients.consumers_miss_no_truncation("c1", other, leader.all[2], 0)
+    assert clients.consumers_miss_no_truncation("c1", other, leader.all[2], 4) is None
+
+
+def test_what_producers_are_told_of_an_isr_that_is_too_small() -> None:
+    before = clients.too_small_an_isr_is_told_before_the_append
+    early, late = ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert before("here", early, appended=False, lacked=True) is None
+    assert before("here", ErrorCode.NONE, appended=True, lacked=False) is None
+    assert before("here", None, appended=False, lacked=True) is None, "another partition waits"
+    assert before("here", early, appended=True, lacked=True)
+    assert before("here", early, appended=False, lacked=False)
+    assert before("here", None, appended=True, lacked=True)
+    assert before("here", late, appended=True, lacked=True)
+    after = clients.too_small_an_isr_is_told_after_the_append
+    assert after("here", late, appended=True, lacks=True) is None
+    assert after("here", ErrorCode.NONE, appended=True, lacks=False) is None
+    assert after("here", ErrorCode.REQUEST_TIMED_OUT, appended=True, lacks=True) is None
+    assert after("here", late, appended=False, lacks=True)
+    assert after("here", late, appended=True, lacks=False)
+    assert after("here", ErrorCode.NONE, appended=True, lacks=True)
 
 
 def copied(history: PartitionHistory, batch: Batch, *epochs: tuple[int, int]) -> Problem:
@@ -216,7 +240,7 @@ def copied(history: PartitionHistory, batch: Batch, *epochs: tuple[int, int]) ->
     )
     header = read_header(data)
     batch.crc = header.crc
-    return must.the_tier_holds_what_leaders_wrote(history, segment, header, batch)
+    return tier.the_tier_holds_what_leaders_wrote(history, segment, header, batch)
 
 
 def test_what_is_in_the_tier(history: PartitionHistory, leader: BatchLog, other: BatchLog) -> None:
@@ -228,38 +252,42 @@ def test_what_is_in_the_tier(history: PartitionHistory, leader: BatchLog, other:
     history.deleted = 2
     assert copied(history, first, (0, 2)) is None, "its epoch is not known"
     history.deleted = 0
-    assert must.only_what_is_committed_is_tiered(history, [first, second]) is None
-    assert must.only_what_is_committed_is_tiered(history, [first, second, third])
-    assert must.only_what_is_committed_is_tiered(history, other.all)
+    assert tier.only_what_is_committed_is_tiered(history, [first, second]) is None
+    assert tier.only_what_is_committed_is_tiered(history, [first, second, third])
+    assert tier.only_what_is_committed_is_tiered(history, other.all)
     history.deleted = 4
-    assert must.only_what_is_committed_is_tiered(history, other.all) is None
-    readable = must.what_is_committed_can_be_read
+    assert tier.only_what_is_committed_is_tiered(history, other.all) is None
+    readable = tier.what_is_committed_can_be_read
     assert readable("here", 0, 4, []) is None
     assert "0-1 of epoch 0" in str(readable("here", 0, 4, [first]))
 
 
 def test_where_logs_and_the_tier_begin_and_end() -> None:
-    assert must.offsets_are_in_order("here", 9, 9, 9) is None
-    assert must.offsets_are_in_order("here", 9, 10, 0)
-    assert must.offsets_are_in_order("here", 9, 5, 6)
-    assert must.tiered_offsets_are_in_order("here", 5, 4, 0) is None
-    assert must.tiered_offsets_are_in_order("here", 5, 4, -1) is None
-    assert must.tiered_offsets_are_in_order("here", 5, 5, 0)
-    assert must.tiered_offsets_are_in_order("here", 9, 4, 5)
-    assert must.no_gap_behind_the_tier("here", 4, 5, 0) is None
-    assert must.no_gap_behind_the_tier("here", 4, 6, 0)
-    assert must.no_gap_behind_the_tier("here", 4, 6, 6) is None, "what was between is deleted"
+    assert tier.log_starts_rise_for_a_reason("here", 3, 5, 5) is None
+    assert tier.log_starts_rise_for_a_reason("here", 5, 5, 0) is None
+    assert tier.log_starts_rise_for_a_reason("here", 5, 2, 0) is None
+    assert tier.log_starts_rise_for_a_reason("here", 3, 6, 5)
+    assert tier.offsets_are_in_order("here", 9, 9, 9) is None
+    assert tier.offsets_are_in_order("here", 9, 10, 0)
+    assert tier.offsets_are_in_order("here", 9, 5, 6)
+    assert tier.tiered_offsets_are_in_order("here", 5, 4, 0) is None
+    assert tier.tiered_offsets_are_in_order("here", 5, 4, -1) is None
+    assert tier.tiered_offsets_are_in_order("here", 5, 5, 0)
+    assert tier.tiered_offsets_are_in_order("here", 9, 4, 5)
+    assert tier.no_gap_behind_the_tier("here", 4, 5, 0) is None
+    assert tier.no_gap_behind_the_tier("here", 4, 6, 0)
+    assert tier.no_gap_behind_the_tier("here", 4, 6, 6) is None, "what was between is deleted"
 
 
 def test_what_a_follower_knows_that_begins_behind_the_tier(leader: BatchLog) -> None:
     first, second, third = leader.all
-    knows_epoch = must.followers_know_the_epochs_of_the_tier
+    knows_epoch = tier.followers_know_the_epochs_of_the_tier
     assert knows_epoch("here", third, 1) is None
     assert knows_epoch("here", third, 0)
     assert knows_epoch("here", third, None)
     first.producer, second.producer = (7, 1), (8, 0)
     expected = {7: first, 8: second}
-    knows = must.followers_know_the_producers_of_the_tier
+    knows = tier.followers_know_the_producers_of_the_tier
     assert knows("here", {7: (1, 1), 8: (0, 3)}, expected, 0) is None
     assert knows("here", {8: (0, 3)}, expected, 0)
     assert knows("here", {8: (0, 3)}, expected, 2) is None, "what the other wrote is deleted"

@@ -737,6 +737,98 @@ SCHEDULES = {
         carry a6 0 arrives
         elect p0 1 unclean
     """,  # noqa: E501
+    "retention counts once what two leaders have brought to the tier": """
+        cluster seed=16 brokers=4 partitions=3 replicas=3 min.insync=2 unclean=no fetch=18 tier=last
+        kill 1 fence=now
+        deliver controller->2
+        produce p2 to 3 acks=all x1
+        produce p0 to 2 acks=1 x1
+        produce p0 to 2 acks=1 x1
+        produce p0 to 2 acks=all x1
+        produce p0 to 2 acks=1 x3
+        produce p0 to 2 acks=1 x2
+        produce p0 to 2 acks=all x2
+        produce p0 to 2 acks=all x2
+        roll p2
+        produce p0 to 2 acks=1 x3
+        produce p0 to 2 acks=all x3
+        produce p0 to 2 acks=all x2
+        produce p0 to 2 acks=1 x2
+        produce p0 to 2 acks=1 x2
+        produce p0 to 2 acks=all x3
+        settle
+        produce p0 to 2 acks=1 x3
+        produce p0 to 2 acks=all x1
+        produce p0 to 2 acks=1 x1
+        kill 2 fence=never
+        start 2
+        store done 1
+        store done 0
+        roll p0
+        deliver controller->3
+        store done 1
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        kill 3 fence=timeout
+    """,
+    "what is here and in the tier counts once, also where the leader knows nothing of the tier": """
+        cluster seed=786 brokers=4 partitions=2 replicas=2 min.insync=1 unclean=no fetch=18 tier=last check=yes
+        kill 2 fence=now
+        produce p0 to 1 acks=all x3
+        settle
+        produce p1 to 3 acks=1 x1
+        produce p1 to 3 acks=1 x1
+        start 2
+        deliver 2->1
+        settle
+        roll p0
+        produce p1 to 2 acks=all x1
+        kill 1 fence=now
+        settle
+        produce p0 to 2 acks=all x2
+        kill 2 fence=now
+        deliver controller->2
+        start 2
+        store fails 1
+        deliver controller->2
+        store done 0
+        produce p0 to 2 acks=all x2
+        roll p0
+        produce p0 to 2 acks=all x1
+        store done 0
+        produce p0 to 2 acks=all x1
+        produce p0 to 2 acks=all x1
+        produce p0 to 2 acks=all x2
+        store done 3
+        produce p0 to 2 acks=1 x2
+        store done 1
+        produce p0 to 2 acks=all x3
+        store done 1
+        store done 1
+        store done 1
+        produce p0 to 2 acks=all x1
+        store done 3
+        store done 3
+        forget p0
+        expire p0
+    """,  # noqa: E501
+    "records may be deleted before an answer that waits for another partition": """
+        cluster seed=484 brokers=3 partitions=2 replicas=3 min.insync=1 unclean=no fetch=9
+        isolate 3 fence=now
+        kill 2 fence=now
+        settle
+        start 2
+        deliver controller->1
+        deliver 2->1
+        produce-each to 1 acks=all
+        delete p1 at 1
+        produce p1 to 1 acks=1 x3
+    """,
 }
 
 

@@ -34,6 +34,7 @@ from fencepost.simulation.schedule import (
 
 WORDS = {
     ActionKind.PRODUCE: [ACKS_ALL, ACKS_LEADER],
+    ActionKind.PRODUCE_EACH: [ACKS_ALL, ACKS_LEADER],
     ActionKind.ELECT: [CLEAN, UNCLEAN],
     ActionKind.REASSIGN: ["2", "3,1,12", BACK],
     ActionKind.KILL: ["now", "timeout", "never"],

@@ -7,7 +7,8 @@ start, or all their epochs are older than the leader's oldest. So are the
 remains of copies and deletions that were not finished.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -53,29 +54,43 @@ def expired_segments(
 ) -> ExpiredSegments:
     """The segments that retention.ms and retention.bytes let go: the first ones, in order.
 
-    As in Kafka a segment goes by size only where what is left still has retention.bytes.
+    As in Kafka a segment goes by size only where what is left still has retention.bytes. Leaders do
+    not cut their segments at the same offsets, so that the tier may have a record twice; other than
+    in Kafka it counts once, or else as many records less would be kept.
 
     :param ranges: Those of the leader's lineage from its log start on, by start offset.
     :param only_local_bytes: Size of what the log holds and the tier does not.
     :param high_watermark: Of the leader. The log start can't go beyond it, and a new leader's may
         lie below what is tiered for a while: what ends behind it stays.
     """
-    excess = -1
-    if config.retention_bytes >= 0:
-        tiered = sum(each.segment.size_bytes for each in ranges)
-        excess = only_local_bytes + tiered - config.retention_bytes
+    left_bytes = _remaining_sizes(ranges)
     oldest_ms = now_ms - config.retention_ms if config.retention_ms >= 0 else -1
     doomed: list[RemoteSegment] = []
     start: int | None = None
     for _, end, segment in ranges:
-        by_size = segment.size_bytes <= excess
+        following = end + 1 if start is None else max(start, end + 1)
+        by_size = 0 <= config.retention_bytes <= only_local_bytes + left_bytes(following)
         by_time = oldest_ms >= 0 and segment.max_timestamp <= oldest_ms
         if not (by_size or by_time) or end >= high_watermark:
             break
-        excess -= segment.size_bytes
         doomed.append(segment)
-        start = end + 1 if start is None else max(start, end + 1)
+        start = following
     return ExpiredSegments(tuple(doomed), start)
+
+
+def _remaining_sizes(ranges: Sequence[TieredRange]) -> Callable[[int], int]:
+    """Returns what the ranges that begin at or behind an offset have at least, in bytes.
+
+    Of ranges that overlap the first one counts. A segment that belongs to the lineage in part does
+    not count: how large that part is, is not known.
+    """
+    starts = [each.start_offset for each in ranges]
+    sizes = [0] * (len(ranges) + 1)
+    for index in range(len(ranges) - 1, -1, -1):
+        _, end, segment = ranges[index]
+        behind = sizes[bisect_left(starts, end + 1)]
+        sizes[index] = behind + (segment.size_bytes if end == segment.end_offset else 0)
+    return lambda offset: sizes[bisect_left(starts, offset)]
 
 
 def unreferenced_segments(

@@ -293,7 +293,8 @@ class TieredReplica:
     def _expire(self) -> AsyncSteps[None]:
         """Delete by retention, then delete the segments that are no longer referenced."""
         log = self.replica.log
-        tiered = self._tiered
+        # As the tier says, also where the task has not run: what it has must not count twice.
+        tiered = max(self._tiered, self._find_highest())
         ranges = self.segments.ranges(log.epoch_entries())
         kept = [each for each in ranges if each.end_offset >= log.log_start_offset]
         oldest = remote_retention.expired_segments(

@@ -24,12 +24,13 @@ from fencepost.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
 )
 from fencepost.simulation.checker import ClusterChecker
+from fencepost.simulation.client_invariants import clients_read_what_is_committed
 from fencepost.simulation.consumers import admitted
 from fencepost.simulation.consumers import invariants as must
 from fencepost.simulation.consumers.admitted import Admitted
 from fencepost.simulation.consumers.consumed import Consumed, LogView, Saved
 from fencepost.simulation.history import Batch, PartitionHistory
-from fencepost.simulation.invariants import clients_read_what_is_committed, require
+from fencepost.simulation.invariants import require
 
 NO_EPOCH: Final = -1
 _MOST_RECORDS: Final = 3

@@ -73,6 +73,27 @@ def test_by_size_goes_what_leaves_as_much_as_retention_says(
     assert len(found.segments) == count
 
 
+@pytest.mark.parametrize(
+    ("retention_bytes", "count", "log_start"),
+    [(400, 0, None), (201, 0, None), (200, 3, 20), (101, 3, 20), (100, 4, 30)],
+)
+def test_what_two_segments_have_counts_once(
+    retention_bytes: int, count: int, log_start: int | None
+) -> None:
+    """The tier has the first 20 records twice: as one segment of another leader, and as two."""
+    twice = [a_range(segment(0, 19, (0, 0), size=200)), *RANGES[:4]]
+    config = LogConfig(retention_ms=-1, retention_bytes=retention_bytes)
+    found = expired_segments(twice, config, only_local_bytes=0, **SETTLED)
+    assert (len(found.segments), found.log_start_offset) == (count, log_start)
+
+
+def test_what_was_truncated_away_does_not_count() -> None:
+    partly = [RANGES[0], a_range(segment(10, 29, (0, 10), size=200), end=19)]
+    config = LogConfig(retention_ms=-1, retention_bytes=200)
+    assert not expired_segments(partly, config, only_local_bytes=0, **SETTLED).segments
+    assert expired_segments(partly, config, only_local_bytes=200, **SETTLED).segments
+
+
 def test_what_goes_by_time_counts_for_the_size() -> None:
     config = LogConfig(retention_ms=NOW, retention_bytes=400)
     assert len(expired_segments(RANGES, config, only_local_bytes=0, **SETTLED).segments) == 1
@@ -186,6 +207,18 @@ def tier_size(tier: Tier) -> int:
     """Bytes of a batch."""
     tier.append(1)
     return tier.leader("t").log.size_bytes
+
+
+def test_what_is_here_and_in_the_tier_counts_once_also_where_the_leader_knows_nothing() -> None:
+    size = tier_size(Tier())
+    tier = Tier(retention_bytes=str(7 * size))
+    tier.append(7)
+    tier.run()
+    leader = tier.leader("t")
+    tier.manager.forget(leader, lambda _error: None)
+    tier.expire()
+    assert list(tier.metadata()) == [0, 2, 4]
+    assert leader.log.log_start_offset == 0
 
 
 def test_what_is_only_here_is_not_expired_however_old() -> None:
