@@ -47,14 +47,20 @@ class ExpectationChecker:
 
     :param answers: Of earlier steps by their names; it grows.
     :param marks: The journal's last number before each named step; it grows.
+    :param began_at: The journal's last number before the scenario.
     """
 
     def __init__(
-        self, remote: AsyncRemote, answers: Mapping[str, Data], marks: Mapping[str, int]
+        self,
+        remote: AsyncRemote,
+        answers: Mapping[str, Data],
+        marks: Mapping[str, int],
+        began_at: int,
     ) -> None:
         self._remote = remote
         self._answers = answers
         self._marks = marks
+        self._began_at = began_at
 
     async def mismatches(
         self, expected: Expectation | None, came: StepResult, *, is_pending: bool
@@ -108,7 +114,9 @@ class ExpectationChecker:
 
     async def _trace_mismatches(self, expected: TraceExpectation) -> list[Mismatch]:
         since = expected.since
-        number = self._marks[since] if isinstance(since, str) else since or 0
+        number = self._began_at
+        if since is not None:
+            number = self._marks[since] if isinstance(since, str) else since
         filters = resolve(expected.filters, self._answers)
         assert isinstance(filters, dict)
         given = {**filters, "since": number, "limit": MAX_LISTED}

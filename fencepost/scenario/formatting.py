@@ -130,7 +130,9 @@ def _codes(value: object) -> Iterator[int]:
 
 
 def describe_failure(outcome: ScenarioOutcome) -> list[str]:
-    """What was not as expected, what was, and the journal around it; nothing where it passed."""
+    """What was not as expected, what was, the journal around it and the seed; nothing where it
+    passed.
+    """
     if outcome.passed:
         return []
     lines = [] if outcome.problem is None else [outcome.problem]
@@ -140,6 +142,8 @@ def describe_failure(outcome: ScenarioOutcome) -> list[str]:
     if outcome.journal:
         lines.append("The journal, up to here:")
         lines += (f"  {describe_exchange(each)}" for each in outcome.journal)
+    if outcome.seed is not None:
+        lines.append(f"The seed of its random choices: {outcome.seed} (--seed {outcome.seed})")
     return lines
 
 
@@ -174,6 +178,7 @@ def outcome_to_dict(outcome: ScenarioOutcome) -> dict[str, object]:
         "name": outcome.scenario.name,
         "summary": outcome.scenario.summary,
         "file": outcome.scenario.document.file,
+        "seed": outcome.seed,
         "passed": outcome.passed,
         "elapsed_ms": outcome.elapsed_ms,
         "problem": outcome.problem,
@@ -238,6 +243,9 @@ def _add_case(suite: Element, outcome: ScenarioOutcome) -> None:
             "time": _seconds(outcome.elapsed_ms),
         },
     )
+    if outcome.seed is not None:
+        properties = SubElement(case, "properties")
+        SubElement(properties, "property", {"name": "seed", "value": str(outcome.seed)})
     lines = describe_failure(outcome)
     if lines:
         found = SubElement(case, "failure", {"message": _xml_text(lines[0]), "type": "expectation"})

@@ -164,6 +164,8 @@ class ScenarioOutcome:
     """How a scenario went."""
 
     scenario: Scenario
+    seed: int | None
+    """Of the cluster's random choices; None where there was no cluster to ask."""
     steps: tuple[StepOutcome, ...]
     """As far as it came: the last one failed, if any did."""
     elapsed_ms: int

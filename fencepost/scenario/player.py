@@ -1,20 +1,16 @@
 """A scenario played on a cluster, step by step, until one of them is not as expected.
 
-Scenarios run each on a cluster of its own, or one after the other on a cluster that is there. The
-cluster's events are recorded meanwhile.
+Scenarios run each on a cluster of its own, or one after the other on a cluster that is there. What
+that did before is none of their events and exchanges.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Mapping
 from typing import Final
 
 from pydantic import ValidationError
 
-from fencepost.broker.core.events import Kind
 from fencepost.scenario.actions.context import (
     ActionBody,
     ControlClient,
@@ -23,9 +19,9 @@ from fencepost.scenario.actions.context import (
 )
 from fencepost.scenario.actions.executor import execute
 from fencepost.scenario.assertions import ExpectationChecker, StepResult, call_verb
-from fencepost.scenario.cluster_requirements import check_requirements
 from fencepost.scenario.compare import Mismatch
 from fencepost.scenario.document import Data, RangeTooLong, UnresolvedReference, resolve
+from fencepost.scenario.event_recorder import EventRecorder
 from fencepost.scenario.model import (
     ActionCall,
     Await,
@@ -38,69 +34,12 @@ from fencepost.scenario.model import (
     StepOutcome,
     VerbCall,
 )
-from fencepost.verbs.answers.cluster import EventState, ExchangeState
-from fencepost.verbs.catalogue import VERBS, Shape
+from fencepost.verbs.answers.cluster import ExchangeState
+from fencepost.verbs.catalogue import Shape
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.models import problem
 from fencepost.verbs.remote import Refused, VerbError
 from fencepost.verbs.remote_async import AsyncRemote
-from fencepost.verbs.serving import CannotServe, start
-
-
-class EventRecorder:
-    """The events of a cluster, from the reset on with which it begins.
-
-    :param verbs: Of the cluster.
-    """
-
-    def __init__(self, verbs: AsyncVerbs) -> None:
-        self._verbs = verbs
-        self._events: list[EventState] = []
-        self._arrived = asyncio.Event()
-        self._listening: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Reset the cluster, and hear of it and of all that follows.
-
-        :raises VerbError: When the cluster refuses, or there is none.
-        """
-        stream = await self._verbs.remote.open_stream(VERBS["events"], EventState, {}, {})
-        self._listening = asyncio.create_task(self._listen(stream))
-        await self._verbs.reset()
-
-    async def events_since(self, since: int | None, within_s: float) -> Data:
-        """What happened, in order; one event at least, unless none comes in time.
-
-        :param since: Only events of a higher number; None is all from the reset on.
-        """
-        deadline = asyncio.get_running_loop().time() + within_s
-        while not (found := [e for e in self._events if since is None or e.number > since]):
-            left_s = deadline - asyncio.get_running_loop().time()
-            if left_s <= 0:
-                break
-            await self._wait(left_s)
-        return [event.model_dump(mode="json") for event in found]
-
-    async def close(self) -> None:
-        """Listen no more."""
-        if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.gather(self._listening, return_exceptions=True)
-
-    async def _listen(self, stream: AsyncGenerator[EventState, None]) -> None:
-        async with aclosing(stream):
-            async for event in stream:
-                # What a reset does away with is told before it, and of no scenario's concern.
-                if self._events or event.kind == Kind.RESET:
-                    self._events.append(event)
-                    self._arrived.set()
-
-    async def _wait(self, at_most_s: float) -> None:
-        """Wait for an event that is not there yet, or for the end of the stream."""
-        self._arrived.clear()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._arrived.wait(), at_most_s)
-
 
 RETRY_INTERVAL_S: Final = 0.01
 """Between two attempts of ``until``."""
@@ -110,23 +49,25 @@ _MEMBER_ID_REQUIRED_SINCE: Final = 4
 
 
 async def play(
-    scenario: Scenario, control: str, listener: Listener, *, token: str | None = None
+    scenario: Scenario, control: str, listener: Listener, *, reset: bool, token: str | None = None
 ) -> ScenarioOutcome:
-    """Play a scenario on a cluster, which is reset first.
+    """Play a scenario on a cluster.
 
     :param control: The URL of its control API.
-    :param token: What that needs where other machines can reach it.
+    :param reset: Whether the cluster forgets everything first.
+    :param token: What its control API needs where other machines can reach it.
     """
     remote = AsyncRemote(control, token=token)
     began = time.perf_counter()
     listener.begins(scenario)
     steps: tuple[StepOutcome, ...] = ()
     journal: tuple[ExchangeState, ...] = ()
-    problem = None
+    seed, problem = None, None
     try:
         verbs = AsyncVerbs(remote)
         try:
-            steps = await _play(scenario, remote, verbs, listener)
+            seed = (await verbs.cluster()).seed
+            steps = await _play(scenario, remote, verbs, listener, reset=reset)
             if not all(each.passed for each in steps):
                 journal = tuple(await verbs.trace(source="all", limit=_SHOWN_EXCHANGES))
         except VerbError as error:
@@ -135,6 +76,7 @@ async def play(
         remote.close()
     outcome = ScenarioOutcome(
         scenario=scenario,
+        seed=seed,
         steps=steps,
         elapsed_ms=_ms_since(began),
         problem=problem,
@@ -145,15 +87,16 @@ async def play(
 
 
 async def _play(
-    scenario: Scenario, remote: AsyncRemote, verbs: AsyncVerbs, listener: Listener
+    scenario: Scenario, remote: AsyncRemote, verbs: AsyncVerbs, listener: Listener, *, reset: bool
 ) -> tuple[StepOutcome, ...]:
     recorder = EventRecorder(verbs)
     try:
         if scenario.needs_events:
-            await recorder.start()
-        else:
+            await recorder.start(reset=reset)
+        elif reset:
             await verbs.reset()
-        return await _play_steps(scenario, remote, verbs, listener, recorder)
+        began_at = 0 if reset else await _newest_exchange(verbs)
+        return await _play_steps(scenario, remote, verbs, listener, recorder, began_at)
     finally:
         await recorder.close()
 
@@ -164,10 +107,11 @@ async def _play_steps(
     verbs: AsyncVerbs,
     listener: Listener,
     recorder: EventRecorder,
+    began_at: int,
 ) -> tuple[StepOutcome, ...]:
     for topic in scenario.topics:
         await call_verb(remote, "create_topic", topic.model_dump(exclude_unset=True))
-    control = ControlClient(verbs)
+    control = ControlClient(verbs, began_at)
     addresses = await control.addresses()
     bootstrap = ",".join(f"{host}:{port}" for host, port in addresses.values())
     clients = ScenarioClients(control, bootstrap, addresses)
@@ -184,6 +128,12 @@ async def _play_steps(
     finally:
         await player.close()
     return tuple(outcomes)
+
+
+async def _newest_exchange(verbs: AsyncVerbs) -> int:
+    """The number of the journal's last exchange."""
+    found = await verbs.trace(source="all", limit=1)
+    return found[-1].number if found else 0
 
 
 class _Player:
@@ -203,7 +153,9 @@ class _Player:
         self._answers: dict[str, Data] = {}
         self._marks: dict[str, int] = {}
         self._background: dict[str, asyncio.Task[Data]] = {}
-        self._checker = ExpectationChecker(remote, self._answers, self._marks)
+        self._checker = ExpectationChecker(
+            remote, self._answers, self._marks, clients.control.began_at
+        )
         self._last = StepResult()
 
     async def close(self) -> None:
@@ -217,7 +169,7 @@ class _Player:
         """One step, as often as it says."""
         began = time.perf_counter()
         if step.name is not None:
-            self._marks[step.name] = await self._newest_exchange()
+            self._marks[step.name] = await _newest_exchange(self._verbs)
         came, mismatches, problem = StepResult(), list[Mismatch](), None
         inner: tuple[StepOutcome, ...] = ()
         try:
@@ -314,7 +266,7 @@ class _Player:
 
     async def _start_background(self, do: ActionCall, name: str, within_ms: int) -> None:
         """Begin an action; done when the broker has its request, or after so long."""
-        since = await self._newest_exchange()
+        since = await _newest_exchange(self._verbs)
         task = asyncio.create_task(self._call_action(do, name))
         self._background[name] = task
         api = do.action.api or do.arguments.get("api")
@@ -343,11 +295,6 @@ class _Player:
             return StepResult(timeout_reason=f"none within {within_ms} ms")
         return StepResult(answer=task.result(), is_action=True)
 
-    async def _newest_exchange(self) -> int:
-        """The number of the journal's last exchange."""
-        found = await self._verbs.trace(source="all", limit=1)
-        return found[-1].number if found else 0
-
 
 def _ms_since(began: float) -> int:
     return round((time.perf_counter() - began) * 1000)
@@ -365,34 +312,3 @@ def _is_request_of_action(exchange: Data) -> bool:
         version >= _MEMBER_ID_REQUIRED_SINCE and request.get("group_instance_id") is None
     )
     return bool(request["member_id"]) or not is_given_an_id
-
-
-def run(
-    scenario: Scenario,
-    listener: Listener,
-    *,
-    against: str | None = None,
-    token: str | None = None,
-) -> ScenarioOutcome:
-    """Run a scenario.
-
-    :param against: The URL of a control API, whose cluster is reset first. None: a process of its
-        own serves a cluster as the scenario wants it.
-    :param token: What that control API needs where other machines can reach it.
-    :raises RequirementsNotMet: When that cluster is another one than the scenario takes.
-    :raises VerbError: When it cannot be asked.
-    """
-    if against is not None:
-        asyncio.run(check_requirements(scenario.cluster, against, token=token))
-        return asyncio.run(play(scenario, against, listener, token=token))
-    with TemporaryDirectory(prefix="fencepost-scenario-") as directory:
-        try:
-            with start(scenario.cluster, Path(directory) / "log") as serving:
-                return asyncio.run(play(scenario, serving.control, listener))
-        except CannotServe as error:
-            outcome = ScenarioOutcome(
-                scenario=scenario, steps=(), elapsed_ms=0, problem=str(error), journal=()
-            )
-            listener.begins(scenario)
-            listener.ended(outcome)
-            return outcome
