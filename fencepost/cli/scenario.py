@@ -63,6 +63,7 @@ def register(app: typer.Typer) -> None:
     group.command("list")(list_shipped)
     group.command("run")(run)
     group.command("show")(show_one)
+    group.command("schema")(show_schema)
     app.add_typer(group)
 
 
@@ -81,6 +82,13 @@ def show_one(name: Name) -> None:
     """Print a scenario's file, to read it or to start one's own from it."""
     scenario = _read(name)
     show_text(Path(scenario.document.file).read_text(encoding="utf-8").removesuffix("\n"))
+
+
+def show_schema() -> None:
+    """Print the JSON Schema of scenario files, for an editor."""
+    from fencepost.scenario.json_schema import scenario_schema
+
+    show_json(json.dumps(scenario_schema()))
 
 
 def run(

@@ -49,7 +49,7 @@ MODIFIERS: Final = (
 _AWAIT: Final = "await"
 _TOGETHER: Final = "together"
 OPERATIONS: Final = (*STEP_VERBS, *ACTIONS, _AWAIT, _TOGETHER)
-_PATH_DEFAULTS: Final[dict[str, Data]] = {"partition": 0}
+PATH_DEFAULTS: Final[dict[str, Data]] = {"partition": 0}
 MAX_WITHIN_MS: Final = 600_000
 MAX_REPEAT: Final = 10_000
 
@@ -164,7 +164,7 @@ class StepReader:
         return VerbCall(verb=verb, arguments=in_path | body), Subject(kind=kind, is_verb=True)
 
     def _in_path(self, name: str, given: dict[str, Data], path: KeyPath) -> Data:
-        value = given.get(name, _PATH_DEFAULTS.get(name))
+        value = given.get(name, PATH_DEFAULTS.get(name))
         if value is None:
             raise self._document.error_at_key(path, f"{name} is left out")
         if parse_reference(value) is not None:

@@ -102,6 +102,10 @@ def test_one_is_shown_as_its_file_says() -> None:
     )
 
 
+def test_the_schema_is_printed_for_an_editor() -> None:
+    assert json.loads(scenario("schema").out)["properties"]["steps"]["type"] == "array"
+
+
 def test_on_a_cluster_of_its_own(files: dict[str, Path]) -> None:
     lines = scenario("run", files["passes"]).lines
     assert lines[:6] == ["passes", "It passes.", "", "That all is well here.", "", "One record."]
