@@ -16,6 +16,7 @@ from fencepost.scenario.model import (
     ActionCall,
     Await,
     Parallel,
+    ProcessCall,
     ScenarioOutcome,
     Step,
     StepOutcome,
@@ -36,6 +37,8 @@ def describe_step(step: Step) -> str:
             return _call_text(verb.name, arguments, step)
         case ActionCall(action=action, arguments=arguments):
             return _call_text(action.name, arguments, step)
+        case ProcessCall(step=done, arguments=arguments):
+            return _call_text(done.name, arguments, step)
         case Await(name=name):
             return f"await {name}"
         case Parallel(steps=steps):
@@ -85,6 +88,9 @@ def describe_answer(answer: Data) -> Iterator[str]:
             yield from (f"- {compact_json(each)}" for each in value[:MAX_ELEMENTS])
             if len(value) > MAX_ELEMENTS:
                 yield f"- and {len(value) - MAX_ELEMENTS} more"
+        elif isinstance(value, str) and "\n" in value:
+            yield f"{key}:"
+            yield from (f"| {line[:MAX_TEXT]}" for line in value.splitlines()[-MAX_ELEMENTS:])
         else:
             yield f"{key}: {compact_json(value)}"
 
@@ -142,6 +148,9 @@ def describe_failure(outcome: ScenarioOutcome) -> list[str]:
     if outcome.journal:
         lines.append("The journal, up to here:")
         lines += (f"  {describe_exchange(each)}" for each in outcome.journal)
+    for name, process in outcome.processes.items():
+        lines.append(f"The process {name}:")
+        lines += (f"  {each}" for each in describe_answer(process.model_dump(mode="json")))
     if outcome.seed is not None:
         lines.append(f"The seed of its random choices: {outcome.seed} (--seed {outcome.seed})")
     return lines
@@ -184,6 +193,9 @@ def outcome_to_dict(outcome: ScenarioOutcome) -> dict[str, object]:
         "problem": outcome.problem,
         "steps": [_step_data(each) for each in outcome.steps],
         "journal": [each.model_dump(mode="json") for each in outcome.journal],
+        "processes": {
+            name: each.model_dump(mode="json") for name, each in outcome.processes.items()
+        },
     }
 
 

@@ -16,6 +16,7 @@ from fencepost.scenario.expectation_schema import ExpectationSchemas, Schema
 from fencepost.scenario.expectations import list_of
 from fencepost.scenario.loader import MAX_REPEAT, MAX_WITHIN_MS, PATH_DEFAULTS, STEP_VERBS
 from fencepost.scenario.model import WITHIN_MS
+from fencepost.scenario.processes import PROCESS_STEPS, ProcessAnswer
 from fencepost.verbs.bodies import Body, NewTopicBody, TraceFilter
 from fencepost.verbs.catalogue import PATH_TYPES, Shape, Verb
 from fencepost.verbs.models import add_descriptions
@@ -106,6 +107,12 @@ def _operations(bodies: "_BodySchemas") -> Iterator[tuple[str, Schema]]:
         yield name, _verb_arguments(verb, bodies)
     for name, action in ACTIONS.items():
         yield name, {"description": action.summary, **bodies.reference(action.request_model)}
+    for name, step in PROCESS_STEPS.items():
+        forms = [
+            bodies.fields(step.request_model)[step.field],
+            bodies.reference(step.request_model),
+        ]
+        yield name, {"description": step.summary, "anyOf": forms}
     yield "await", {**_NAME, "description": "Wait for what goes on in the background."}
     yield "together", {**_STEPS, "description": "Steps that run at once."}
 
@@ -133,6 +140,8 @@ def _answers() -> Iterator[tuple[str, object]]:
         yield name, verb.response_model if is_one else list_of(verb.response_model)
     for name, action in ACTIONS.items():
         yield name, action.response_model
+    for name in PROCESS_STEPS:
+        yield name, ProcessAnswer
 
 
 class _BodySchemas:
@@ -142,6 +151,7 @@ class _BodySchemas:
         models: list[type[BaseModel]] = [ClusterBody, NewTopicBody, TraceFilter]
         models += (each.request_model for each in STEP_VERBS.values() if each.request_model)
         models += (each.request_model for each in ACTIONS.values())
+        models += (each.request_model for each in PROCESS_STEPS.values())
         self._names, found = models_json_schema([(each, "validation") for each in models])
         spelled = {each.__name__ for each in _subclasses(Body) if _has_a_spelling(each)}
         self.definitions: dict[str, Schema] = {

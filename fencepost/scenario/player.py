@@ -7,6 +7,8 @@ that did before is none of their events and exchanges.
 import asyncio
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
@@ -28,12 +30,15 @@ from fencepost.scenario.model import (
     Expectation,
     Listener,
     Parallel,
+    ProcessCall,
     Scenario,
     ScenarioOutcome,
     Step,
     StepOutcome,
     VerbCall,
 )
+from fencepost.scenario.process_steps import ProcessSteps
+from fencepost.scenario.processes import ProcessAnswer, Processes
 from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.catalogue import Shape
 from fencepost.verbs.methods import AsyncVerbs
@@ -60,15 +65,16 @@ async def play(
     remote = AsyncRemote(control, token=token)
     began = time.perf_counter()
     listener.begins(scenario)
-    steps: tuple[StepOutcome, ...] = ()
+    played = _Played()
     journal: tuple[ExchangeState, ...] = ()
     seed, problem = None, None
     try:
         verbs = AsyncVerbs(remote)
         try:
             seed = (await verbs.cluster()).seed
-            steps = await _play(scenario, remote, verbs, listener, reset=reset)
-            if not all(each.passed for each in steps):
+            session = _Session(scenario, remote, verbs, listener, token)
+            played = await _play(session, reset=reset)
+            if not all(each.passed for each in played.steps):
                 journal = tuple(await verbs.trace(source="all", limit=_SHOWN_EXCHANGES))
         except VerbError as error:
             problem = str(error)
@@ -77,45 +83,63 @@ async def play(
     outcome = ScenarioOutcome(
         scenario=scenario,
         seed=seed,
-        steps=steps,
+        steps=played.steps,
         elapsed_ms=_ms_since(began),
         problem=problem,
         journal=journal,
+        processes=played.processes,
     )
     listener.ended(outcome)
     return outcome
 
 
-async def _play(
-    scenario: Scenario, remote: AsyncRemote, verbs: AsyncVerbs, listener: Listener, *, reset: bool
-) -> tuple[StepOutcome, ...]:
-    recorder = EventRecorder(verbs)
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A scenario that is played on a cluster."""
+
+    scenario: Scenario
+    remote: AsyncRemote
+    verbs: AsyncVerbs
+    listener: Listener
+    token: str | None
+
+    def processes(self, bootstrap: str) -> Processes:
+        """The processes of the user, which find the cluster by their environment."""
+        addresses = {"bootstrap": bootstrap, "control": self.remote.url}
+        directory = Path(self.scenario.document.file).resolve().parent
+        return Processes(addresses, self.token, directory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """What came of a session."""
+
+    steps: tuple[StepOutcome, ...] = ()
+    processes: Mapping[str, ProcessAnswer] = field(default_factory=dict)
+
+
+async def _play(session: _Session, *, reset: bool) -> _Played:
+    recorder = EventRecorder(session.verbs)
     try:
-        if scenario.needs_events:
+        if session.scenario.needs_events:
             await recorder.start(reset=reset)
         elif reset:
-            await verbs.reset()
-        began_at = 0 if reset else await _newest_exchange(verbs)
-        return await _play_steps(scenario, remote, verbs, listener, recorder, began_at)
+            await session.verbs.reset()
+        began_at = 0 if reset else await _newest_exchange(session.verbs)
+        return await _play_steps(session, recorder, began_at)
     finally:
         await recorder.close()
 
 
-async def _play_steps(
-    scenario: Scenario,
-    remote: AsyncRemote,
-    verbs: AsyncVerbs,
-    listener: Listener,
-    recorder: EventRecorder,
-    began_at: int,
-) -> tuple[StepOutcome, ...]:
+async def _play_steps(session: _Session, recorder: EventRecorder, began_at: int) -> _Played:
+    scenario, listener = session.scenario, session.listener
     for topic in scenario.topics:
-        await call_verb(remote, "create_topic", topic.model_dump(exclude_unset=True))
-    control = ControlClient(verbs, began_at)
+        await call_verb(session.remote, "create_topic", topic.model_dump(exclude_unset=True))
+    control = ControlClient(session.verbs, began_at)
     addresses = await control.addresses()
     bootstrap = ",".join(f"{host}:{port}" for host, port in addresses.values())
     clients = ScenarioClients(control, bootstrap, addresses)
-    player = _Player(remote, verbs, clients, recorder)
+    player = _Player(session.remote, clients, recorder, session.processes(bootstrap))
     outcomes: list[StepOutcome] = []
     try:
         for number, step in enumerate(scenario.steps, start=1):
@@ -125,9 +149,9 @@ async def _play_steps(
             listener.step_ended(outcome)
             if not outcome.passed:
                 break
+        return _Played(tuple(outcomes), player.processes.answers())
     finally:
         await player.close()
-    return tuple(outcomes)
 
 
 async def _newest_exchange(verbs: AsyncVerbs) -> int:
@@ -142,15 +166,16 @@ class _Player:
     def __init__(
         self,
         remote: AsyncRemote,
-        verbs: AsyncVerbs,
         clients: ScenarioClients,
         recorder: EventRecorder,
+        processes: Processes,
     ) -> None:
         self._remote = remote
-        self._verbs = verbs
+        self._verbs = clients.control.verbs
         self._clients = clients
         self._recorder = recorder
         self._answers: dict[str, Data] = {}
+        self.processes = ProcessSteps(processes, self._answers)
         self._marks: dict[str, int] = {}
         self._background: dict[str, asyncio.Task[Data]] = {}
         self._checker = ExpectationChecker(
@@ -159,7 +184,8 @@ class _Player:
         self._last = StepResult()
 
     async def close(self) -> None:
-        """End what goes on in the background, and all clients."""
+        """End what goes on in the background, all clients and all processes."""
+        await self.processes.close()
         for task in self._background.values():
             task.cancel()
         await asyncio.gather(*self._background.values(), return_exceptions=True)
@@ -210,8 +236,13 @@ class _Player:
 
     async def _mismatches(self, expected: Expectation | None, came: StepResult) -> list[Mismatch]:
         pending = None if expected is None else expected.pending
-        is_pending = pending is not None and not self._background[pending].done()
+        is_pending = pending is not None and self._is_pending(pending)
         return await self._checker.mismatches(expected, came, is_pending=is_pending)
+
+    def _is_pending(self, name: str) -> bool:
+        if self.processes.has(name):
+            return self.processes.is_running(name)
+        return not self._background[name].done()
 
     # -- verbs and actions ----------------------------------------------------------------------
 
@@ -224,6 +255,11 @@ class _Player:
                 return StepResult()
             case ActionCall():
                 came = StepResult(answer=await self._call_action(step.do, None), is_action=True)
+            case ProcessCall():
+                within_s = step.within_ms / 1000
+                came = await self.processes.perform(step.do, step.background, within_s)
+                if step.background is not None:
+                    return came
             case Await():
                 came = await self._await_background(step.do, step.within_ms)
             case Parallel():
@@ -289,6 +325,8 @@ class _Player:
         return any(map(_is_request_of_action, found))
 
     async def _await_background(self, do: Await, within_ms: int) -> StepResult:
+        if self.processes.has(do.name):
+            return await self.processes.wait(do.name, within_ms / 1000)
         task = self._background[do.name]
         await asyncio.wait([task], timeout=within_ms / 1000)
         if not task.done():

@@ -37,6 +37,13 @@ SPELLINGS = """\
       - await: order
         expect: {error: NONE, partitions: [{partition: 0, base_offset: 0}]}
       - together: [{elect: {topic: orders, leader: 2}, expect: {refused: NOT_CONTROLLER}}]
+      - run: make shop
+      - run: {command: [make, serve], env: {PORT: 8080}, ready: {port: 8080}}
+        background: shop
+      - process: shop
+        until: {output: {matches: paid}}
+      - {kill: {process: shop, signal: TERM}, expect: {exit_code: {one_of: [0, -15]}}}
+      - await: shop
       - expect:
           pending: order
           partition: [{topic: orders, replicas: {contains: {broker: 3}, size: 3}}]
@@ -59,9 +66,9 @@ def step_errors(step: str) -> list[str]:
     return errors(f"summary: x\nsteps:\n  - {step}\n")
 
 
-def documented() -> str:
+def documented(before: str) -> str:
     page = (ROOT / "docs" / "scenarios.md").read_text()
-    return page.split("<!-- run: scenario -->\n```yaml\n")[1].split("```")[0]
+    return page.split(before)[1].split("```yaml\n")[1].split("```")[0]
 
 
 @pytest.mark.parametrize("path", shipped().values(), ids=list(shipped()))
@@ -70,7 +77,10 @@ def test_the_shipped_ones_are_allowed(path: Path) -> None:
 
 
 def test_the_one_of_the_docs_and_every_spelling_are_allowed() -> None:
-    assert errors(documented()) == []
+    assert errors(documented("<!-- run: scenario -->")) == []
+    processes = f"summary: x\n{documented('## Processes of your own')}"
+    assert read_text(processes, file="f", name="processes").steps
+    assert errors(processes) == []
     assert read_text(dedent(SPELLINGS), file="f", name="spelled").steps
     assert errors(SPELLINGS) == []
 
@@ -107,6 +117,8 @@ def test_every_step_is_known_and_described() -> None:
         "{say: x, within_ms: soon}",
         "{say: x, as: a b}",
         "together: [{helt: {}}]",
+        "run: {comand: x}",
+        "kill: {process: x, signal: PIPE}",
     ],
 )
 def test_what_the_loader_refuses_is_refused(step: str) -> None:
