@@ -1,6 +1,7 @@
 """``fencepost scenario``: lists, prints and runs scenarios."""
 
 import json
+import os
 import signal
 import textwrap
 from collections.abc import Sequence
@@ -22,7 +23,8 @@ from fencepost.cli.output import (
     show_json,
     show_text,
 )
-from fencepost.cli.typer_options import AsJson, ControlToken, control_token, scenarios
+from fencepost.cli.typer_options import AsJson, ControlToken, control_token, option, scenarios
+from fencepost.cli.usage_errors import InvalidUsage
 
 if TYPE_CHECKING:
     from fencepost.scenario.model import Listener, Scenario, ScenarioOutcome, Step, StepOutcome
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 WRONG_USE: Final = 2
 _WIDTH: Final = 78
+_MAX_DIGITS: Final = 40
 
 Names = Annotated[
     list[str],
@@ -60,6 +63,7 @@ def register(app: typer.Typer) -> None:
     group.command("list")(list_shipped)
     group.command("run")(run)
     group.command("show")(show_one)
+    group.command("schema")(show_schema)
     app.add_typer(group)
 
 
@@ -80,6 +84,13 @@ def show_one(name: Name) -> None:
     show_text(Path(scenario.document.file).read_text(encoding="utf-8").removesuffix("\n"))
 
 
+def show_schema() -> None:
+    """Print the JSON Schema of scenario files, for an editor."""
+    from fencepost.scenario.json_schema import scenario_schema
+
+    show_json(json.dumps(scenario_schema()))
+
+
 def run(
     names: Names,
     against: Annotated[
@@ -87,11 +98,23 @@ def run(
         typer.Option(
             "--against",
             metavar="URL",
-            help="The control API of a cluster, which is reset first.",
+            help="The control API of a cluster to play them on.",
             show_default="a cluster of its own for each",
         ),
     ] = None,
     token: ControlToken = None,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Let the cluster of --against forget everything first.")
+    ] = False,
+    seed: Annotated[
+        str | None,
+        option(
+            "seed",
+            "N|random",
+            "The seed of the cluster's random choices, which that of --against must have.",
+            unset="the file's, or else always the same",
+        ),
+    ] = None,
     junit: Annotated[
         Path | None,
         typer.Option(
@@ -111,12 +134,18 @@ def run(
     """
     from fencepost.scenario.formatting import junit_xml, outcome_to_dict
 
+    if reset and against is None:
+        raise InvalidUsage("--reset is for the cluster of --against; others are new")
+    used_seed = _parse_seed(seed)
     wanted = [_read(name) for name in names]
     # As Ctrl-C does, it ends what was begun: clients, the served cluster, its directory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     listener: Listener = _SilentListener() if as_json else _ProgressListener()
     used_token = None if against is None else control_token(token)
-    outcomes = [_run(each, listener, against, used_token) for each in wanted]
+    outcomes = [
+        _run(each, listener, against=against, token=used_token, reset=reset, seed=used_seed)
+        for each in wanted
+    ]
     if junit is not None:
         junit.write_text(junit_xml(outcomes), encoding="utf-8")
     if as_json:
@@ -136,14 +165,30 @@ def _read(name: str) -> "Scenario":
         raise _wrong(error) from None
 
 
+def _parse_seed(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text == "random":
+        return int.from_bytes(os.urandom(4))
+    if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS:
+        return int(text)
+    raise InvalidUsage(f"--seed {text!r} is no whole number from 0 on, and not random")
+
+
 def _run(
-    scenario: "Scenario", listener: "Listener", against: str | None, token: str | None
+    scenario: "Scenario",
+    listener: "Listener",
+    *,
+    against: str | None,
+    token: str | None,
+    reset: bool,
+    seed: int | None,
 ) -> "ScenarioOutcome":
     from fencepost.scenario.cluster_requirements import RequirementsNotMet
-    from fencepost.scenario.player import run as run_one
+    from fencepost.scenario.runner import run as run_one
 
     try:
-        return run_one(scenario, listener, against=against, token=token)
+        return run_one(scenario, listener, against=against, token=token, reset=reset, seed=seed)
     except RequirementsNotMet as error:
         raise _wrong(error) from None
 

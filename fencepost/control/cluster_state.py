@@ -74,6 +74,7 @@ def cluster_state(cluster: Cluster, *, reached_host: str) -> ClusterState:
         controller_listener=_controller_listener(image, reached_host),
         features=dict(finalized(image.features)),
         dialect=None if cluster.options.dialect is None else cluster.options.dialect.name,
+        seed=cluster.options.seed,
         clock=clock_state(cluster),
     )
 

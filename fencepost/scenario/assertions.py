@@ -1,7 +1,7 @@
 """Whether what came is what was expected: of an answer, of partitions, of the journal."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.scenario.compare import Mismatch, compare
@@ -21,6 +21,9 @@ class StepResult:
     refused: Refused | None = None
     is_action: bool = False
     """Whether a client acted, now: it is to succeed unless something else is expected."""
+    is_exit: bool = False
+    """Whether a process ended by itself: with 0 unless something else is expected."""
+    awaited: str = "an answer"
     timeout_reason: str | None = None
     """Why there is nothing to look at."""
 
@@ -47,14 +50,20 @@ class ExpectationChecker:
 
     :param answers: Of earlier steps by their names; it grows.
     :param marks: The journal's last number before each named step; it grows.
+    :param began_at: The journal's last number before the scenario.
     """
 
     def __init__(
-        self, remote: AsyncRemote, answers: Mapping[str, Data], marks: Mapping[str, int]
+        self,
+        remote: AsyncRemote,
+        answers: Mapping[str, Data],
+        marks: Mapping[str, int],
+        began_at: int,
     ) -> None:
         self._remote = remote
         self._answers = answers
         self._marks = marks
+        self._began_at = began_at
 
     async def mismatches(
         self, expected: Expectation | None, came: StepResult, *, is_pending: bool
@@ -65,7 +74,7 @@ class ExpectationChecker:
         :raises UnresolvedReference: When a reference names a field that is not there.
         """
         if came.timeout_reason is not None:
-            return [Mismatch(path=(), field="", expected="an answer", actual=came.timeout_reason)]
+            return [Mismatch(path=(), field="", expected=came.awaited, actual=came.timeout_reason)]
         found = list(_implied_mismatches(expected, came))
         if expected is None or found:
             return found
@@ -108,7 +117,9 @@ class ExpectationChecker:
 
     async def _trace_mismatches(self, expected: TraceExpectation) -> list[Mismatch]:
         since = expected.since
-        number = self._marks[since] if isinstance(since, str) else since or 0
+        number = self._began_at
+        if since is not None:
+            number = self._marks[since] if isinstance(since, str) else since
         filters = resolve(expected.filters, self._answers)
         assert isinstance(filters, dict)
         given = {**filters, "since": number, "limit": MAX_LISTED}
@@ -125,10 +136,15 @@ class ExpectationChecker:
 
 
 def _implied_mismatches(expected: Expectation | None, came: StepResult) -> Iterator[Mismatch]:
-    """What goes without saying: verbs are not refused, and clients are answered no error."""
+    """What goes without saying: verbs are not refused, clients are answered no error, and processes
+    end with 0.
+    """
     if came.refused is not None and (expected is None or expected.refused is None):
         yield Mismatch(path=(), field="refused", expected="null", actual=str(came.refused))
     said = expected.fields.keys() if expected is not None else frozenset[str]()
+    if came.is_exit and "exit_code" not in said:
+        for each in compare({"exit_code": 0}, came.answer):
+            yield replace(each, path=())
     if not came.is_action or not said.isdisjoint(("error", "failed")):
         return
     assert isinstance(came.answer, dict)

@@ -1,6 +1,6 @@
 """Whether a cluster that is there already is such a one as a scenario takes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from fencepost.client.client import Client
@@ -10,6 +10,7 @@ from fencepost.protocol.messages.describe_configs import DescribeConfigsResponse
 from fencepost.scenario.actions.any_request import named_api, to_request
 from fencepost.scenario.actions.context import InvalidAction
 from fencepost.verbs.answers.cluster import ClusterState
+from fencepost.verbs.bodies import NewTopicBody
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.remote_async import AsyncRemote
 from fencepost.verbs.serving import ClusterBody
@@ -23,19 +24,29 @@ class RequirementsNotMet(Exception):
 
 
 async def check_requirements(
-    wanted: ClusterBody, control: str, *, token: str | None = None
+    wanted: ClusterBody,
+    control: str,
+    *,
+    created: Collection[NewTopicBody] = (),
+    token: str | None = None,
 ) -> None:
     """See that a cluster is such a one, as far as it tells: brokers, clock, configs, versions.
 
     :param control: The URL of its control API.
+    :param created: Topics that it must not have, as the scenario creates them.
     :param token: What that needs where other machines can reach it.
     :raises RequirementsNotMet: When it is not.
     :raises VerbError: When it cannot be asked.
     """
     remote = AsyncRemote(control, token=token)
     try:
-        state = await AsyncVerbs(remote).cluster()
-        problems = [*_state_problems(wanted, state), *(await _broker_problems(wanted, state))]
+        verbs = AsyncVerbs(remote)
+        state = await verbs.cluster()
+        problems = [
+            *_state_problems(wanted, state),
+            *(await _topic_problems(created, verbs)),
+            *(await _broker_problems(wanted, state)),
+        ]
     finally:
         remote.close()
     if problems:
@@ -54,6 +65,19 @@ def _state_problems(wanted: ClusterBody, state: ClusterState) -> Iterator[str]:
             yield f"its {name} is {state.features.get(name, 0)}, and {level} is wanted"
     if state.dialect != wanted.dialect:
         yield f"its dialect is {state.dialect or 'none'}, and {wanted.dialect or 'none'} is wanted"
+    if wanted.seed is not None and state.seed != wanted.seed:
+        yield f"its seed is {state.seed}, and {wanted.seed} is wanted"
+
+
+async def _topic_problems(created: Collection[NewTopicBody], verbs: AsyncVerbs) -> list[str]:
+    if not created:
+        return []
+    there = {each.name for each in await verbs.topics()}
+    return [
+        f"it has the topic {each.name}, which the scenario creates (--reset forgets it first)"
+        for each in created
+        if each.name in there
+    ]
 
 
 def _listed(ids: tuple[int, ...]) -> str:

@@ -40,7 +40,7 @@ def unknown_fields(expected: Data, kind: object, path: KeyPath = ()) -> Iterator
         return
     if isinstance(expected, list):
         for at, each in enumerate(expected):
-            yield from unknown_fields(each, _element(kind), (*path, at))
+            yield from unknown_fields(each, element_of(kind), (*path, at))
     else:
         for name, value in expected.items():
             check = _operator if name in OPERATORS else _field
@@ -49,7 +49,7 @@ def unknown_fields(expected: Data, kind: object, path: KeyPath = ()) -> Iterator
 
 def _operator(name: str, operand: Data, kind: object, path: KeyPath) -> Iterator[UnknownField]:
     if name in ("contains", "each"):
-        yield from unknown_fields(operand, _element(kind), path)
+        yield from unknown_fields(operand, element_of(kind), path)
     elif name == "not":
         yield from unknown_fields(operand, kind, path)
     elif name == "one_of" and isinstance(operand, list):
@@ -58,11 +58,11 @@ def _operator(name: str, operand: Data, kind: object, path: KeyPath) -> Iterator
 
 
 def _field(name: str, value: Data, kind: object, path: KeyPath) -> Iterator[UnknownField]:
-    element = _element(kind)
+    element = element_of(kind)
     if name.isdigit() and element is not Any:
         yield from unknown_fields(value, element, path)
         return
-    models = _models(kind)
+    models = models_of(kind)
     if not models:
         return
     for model in models:
@@ -74,20 +74,20 @@ def _field(name: str, value: Data, kind: object, path: KeyPath) -> Iterator[Unkn
     yield UnknownField(path=path, known=known)
 
 
-def _models(kind: object) -> list[type[BaseModel]]:
+def models_of(kind: object) -> list[type[BaseModel]]:
     """The models that a value may be of; none where it may have any fields."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return [kind]
     if _is_union(kind):
-        found = [_models(each) for each in get_args(kind) if each is not NoneType]
+        found = [models_of(each) for each in get_args(kind) if each is not NoneType]
         return [model for each in found for model in each] if all(found) else []
     return []
 
 
-def _element(kind: object) -> object:
+def element_of(kind: object) -> object:
     """The type of a list's elements; Any where nothing is known."""
     if _is_union(kind):
-        found = [_element(each) for each in get_args(kind) if each is not NoneType]
+        found = [element_of(each) for each in get_args(kind) if each is not NoneType]
         return next((each for each in found if each is not Any), Any)
     origin = get_origin(kind)
     is_list = isinstance(origin, type) and issubclass(origin, Sequence) and origin is not str

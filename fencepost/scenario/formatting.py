@@ -16,6 +16,7 @@ from fencepost.scenario.model import (
     ActionCall,
     Await,
     Parallel,
+    ProcessCall,
     ScenarioOutcome,
     Step,
     StepOutcome,
@@ -36,6 +37,8 @@ def describe_step(step: Step) -> str:
             return _call_text(verb.name, arguments, step)
         case ActionCall(action=action, arguments=arguments):
             return _call_text(action.name, arguments, step)
+        case ProcessCall(step=done, arguments=arguments):
+            return _call_text(done.name, arguments, step)
         case Await(name=name):
             return f"await {name}"
         case Parallel(steps=steps):
@@ -85,6 +88,9 @@ def describe_answer(answer: Data) -> Iterator[str]:
             yield from (f"- {compact_json(each)}" for each in value[:MAX_ELEMENTS])
             if len(value) > MAX_ELEMENTS:
                 yield f"- and {len(value) - MAX_ELEMENTS} more"
+        elif isinstance(value, str) and "\n" in value:
+            yield f"{key}:"
+            yield from (f"| {line[:MAX_TEXT]}" for line in value.splitlines()[-MAX_ELEMENTS:])
         else:
             yield f"{key}: {compact_json(value)}"
 
@@ -130,7 +136,9 @@ def _codes(value: object) -> Iterator[int]:
 
 
 def describe_failure(outcome: ScenarioOutcome) -> list[str]:
-    """What was not as expected, what was, and the journal around it; nothing where it passed."""
+    """What was not as expected, what was, the journal around it and the seed; nothing where it
+    passed.
+    """
     if outcome.passed:
         return []
     lines = [] if outcome.problem is None else [outcome.problem]
@@ -140,6 +148,11 @@ def describe_failure(outcome: ScenarioOutcome) -> list[str]:
     if outcome.journal:
         lines.append("The journal, up to here:")
         lines += (f"  {describe_exchange(each)}" for each in outcome.journal)
+    for name, process in outcome.processes.items():
+        lines.append(f"The process {name}:")
+        lines += (f"  {each}" for each in describe_answer(process.model_dump(mode="json")))
+    if outcome.seed is not None:
+        lines.append(f"The seed of its random choices: {outcome.seed} (--seed {outcome.seed})")
     return lines
 
 
@@ -174,11 +187,15 @@ def outcome_to_dict(outcome: ScenarioOutcome) -> dict[str, object]:
         "name": outcome.scenario.name,
         "summary": outcome.scenario.summary,
         "file": outcome.scenario.document.file,
+        "seed": outcome.seed,
         "passed": outcome.passed,
         "elapsed_ms": outcome.elapsed_ms,
         "problem": outcome.problem,
         "steps": [_step_data(each) for each in outcome.steps],
         "journal": [each.model_dump(mode="json") for each in outcome.journal],
+        "processes": {
+            name: each.model_dump(mode="json") for name, each in outcome.processes.items()
+        },
     }
 
 
@@ -238,6 +255,9 @@ def _add_case(suite: Element, outcome: ScenarioOutcome) -> None:
             "time": _seconds(outcome.elapsed_ms),
         },
     )
+    if outcome.seed is not None:
+        properties = SubElement(case, "properties")
+        SubElement(properties, "property", {"name": "seed", "value": str(outcome.seed)})
     lines = describe_failure(outcome)
     if lines:
         found = SubElement(case, "failure", {"message": _xml_text(lines[0]), "type": "expectation"})

@@ -27,10 +27,12 @@ from fencepost.scenario.model import (
     Expectation,
     Operation,
     Parallel,
+    ProcessCall,
     Scenario,
     Step,
     VerbCall,
 )
+from fencepost.scenario.processes import PROCESS_STEPS, ProcessAnswer, ProcessStep
 from fencepost.scenario.validation import check_keys, field_names, require_mapping, validate
 from fencepost.verbs.bodies import NewTopicBody
 from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, Shape, Verb
@@ -48,8 +50,9 @@ MODIFIERS: Final = (
 )
 _AWAIT: Final = "await"
 _TOGETHER: Final = "together"
-OPERATIONS: Final = (*STEP_VERBS, *ACTIONS, _AWAIT, _TOGETHER)
-_PATH_DEFAULTS: Final[dict[str, Data]] = {"partition": 0}
+OPERATIONS: Final = (*STEP_VERBS, *ACTIONS, *PROCESS_STEPS, _AWAIT, _TOGETHER)
+PATH_DEFAULTS: Final[dict[str, Data]] = {"partition": 0}
+_OF_PROCESS: Final = Subject(kind=ProcessAnswer, is_verb=False)
 MAX_WITHIN_MS: Final = 600_000
 MAX_REPEAT: Final = 10_000
 
@@ -64,6 +67,7 @@ class StepReader:
         self._document = document
         self._named: dict[str, Subject] = {}
         self._background: dict[str, Subject] = {}
+        self._processes: set[str] = set()
         self._last = NO_ANSWER
 
     def read_all(self, data: Data, path: KeyPath) -> tuple[Step, ...]:
@@ -103,6 +107,8 @@ class StepReader:
     def _remember(self, step: Step, about: Subject) -> None:
         if step.background is not None:
             self._background[step.background] = about
+            if isinstance(step.do, ProcessCall):
+                self._processes.add(step.background)
         else:
             self._last = about
         if step.name is not None:
@@ -137,6 +143,8 @@ class StepReader:
             return self._await(given[name], place)
         if name == _TOGETHER:
             return Parallel(steps=self.read_all(given[name], place)), NO_ANSWER
+        if name in PROCESS_STEPS:
+            return self._process(PROCESS_STEPS[name], given, place)
         parameters = require_mapping(self._document, given[name] or {}, place, name)
         self._check_references(parameters, place)
         if name in STEP_VERBS:
@@ -164,7 +172,7 @@ class StepReader:
         return VerbCall(verb=verb, arguments=in_path | body), Subject(kind=kind, is_verb=True)
 
     def _in_path(self, name: str, given: dict[str, Data], path: KeyPath) -> Data:
-        value = given.get(name, _PATH_DEFAULTS.get(name))
+        value = given.get(name, PATH_DEFAULTS.get(name))
         if value is None:
             raise self._document.error_at_key(path, f"{name} is left out")
         if parse_reference(value) is not None:
@@ -186,6 +194,24 @@ class StepReader:
             kind=action.response_model, is_verb=False
         )
 
+    def _process(
+        self, step: ProcessStep, given: dict[str, Data], path: KeyPath
+    ) -> tuple[Operation, Subject]:
+        data = given[step.name]
+        spelled: dict[str, Data] = {step.field: data} if isinstance(data, str | list) else {}
+        parameters = spelled or require_mapping(self._document, data, path, step.name)
+        self._check_references(parameters, path)
+        _, body = validate(self._document, step.request_model, parameters, path)
+        if "ready" in body and "background" not in given:
+            text = "only a process in the background is waited for until it is ready"
+            raise self._document.error_at_key((*path, "ready"), text)
+        named = body.get("process")
+        if named is not None and named not in self._processes:
+            hint = list_allowed(str(named), self._processes) if self._processes else ""
+            where = path if spelled else (*path, "process")
+            raise self._document.error_at(where, f"no process {named!r} is in the background{hint}")
+        return ProcessCall(step=step, arguments=body), _OF_PROCESS
+
     def _check_references(self, data: dict[str, Data], path: KeyPath) -> None:
         for place, name in find_references(data, path):
             if name not in self._named:
@@ -199,8 +225,10 @@ class StepReader:
         self, given: dict[str, Data], path: KeyPath, do: Operation | None
     ) -> None:
         place = (*path, "background")
-        if not isinstance(do, ActionCall):
-            raise self._document.error_at_key(place, "only a client acts in the background")
+        starts_process = isinstance(do, ProcessCall) and do.starts_one
+        if not isinstance(do, ActionCall) and not starts_process:
+            text = "only a client acts in the background, or a process runs"
+            raise self._document.error_at_key(place, text)
         for name in ("expect", "until", "repeat"):
             if name in given:
                 text = (

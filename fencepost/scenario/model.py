@@ -1,12 +1,13 @@
 """A scenario, read and checked, and how it went: data for the loader, the player and reports."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from fencepost.scenario.actions.context import Action
 from fencepost.scenario.compare import Mismatch
 from fencepost.scenario.document import Data, Document, KeyPath, Place
+from fencepost.scenario.processes import ProcessAnswer, ProcessStep, RunBody
 from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.bodies import NewTopicBody
 from fencepost.verbs.catalogue import Shape, Verb
@@ -69,8 +70,21 @@ class ActionCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessCall:
+    """A process of the user that is started, looked at or ended."""
+
+    step: ProcessStep
+    arguments: dict[str, Data]
+
+    @property
+    def starts_one(self) -> bool:
+        """Whether it starts a process."""
+        return self.step.request_model is RunBody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Await:
-    """A background action whose answer is waited for."""
+    """A background action whose answer is waited for, or a process whose exit is."""
 
     name: str
 
@@ -82,7 +96,7 @@ class Parallel:
     steps: "tuple[Step, ...]"
 
 
-Operation: TypeAlias = VerbCall | ActionCall | Await | Parallel
+Operation: TypeAlias = VerbCall | ActionCall | ProcessCall | Await | Parallel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +117,9 @@ class Step:
 
     @property
     def parameters(self) -> Mapping[str, Data]:
-        """What is given to its verb or action."""
-        return self.do.arguments if isinstance(self.do, VerbCall | ActionCall) else {}
+        """What is given to its verb, action or process."""
+        calls = VerbCall | ActionCall | ProcessCall
+        return self.do.arguments if isinstance(self.do, calls) else {}
 
     @property
     def needs_events(self) -> bool:
@@ -164,6 +179,8 @@ class ScenarioOutcome:
     """How a scenario went."""
 
     scenario: Scenario
+    seed: int | None
+    """Of the cluster's random choices; None where there was no cluster to ask."""
     steps: tuple[StepOutcome, ...]
     """As far as it came: the last one failed, if any did."""
     elapsed_ms: int
@@ -171,6 +188,8 @@ class ScenarioOutcome:
     """Why it could not be played, or not to its end."""
     journal: tuple[ExchangeState, ...]
     """The last exchanges, where it failed."""
+    processes: Mapping[str, ProcessAnswer] = field(default_factory=dict)
+    """Those in the background as they were in the end, by name."""
 
     @property
     def passed(self) -> bool:

@@ -1,20 +1,18 @@
 """A scenario played on a cluster, step by step, until one of them is not as expected.
 
-Scenarios run each on a cluster of its own, or one after the other on a cluster that is there. The
-cluster's events are recorded meanwhile.
+Scenarios run each on a cluster of its own, or one after the other on a cluster that is there. What
+that did before is none of their events and exchanges.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from pydantic import ValidationError
 
-from fencepost.broker.core.events import Kind
 from fencepost.scenario.actions.context import (
     ActionBody,
     ControlClient,
@@ -23,84 +21,30 @@ from fencepost.scenario.actions.context import (
 )
 from fencepost.scenario.actions.executor import execute
 from fencepost.scenario.assertions import ExpectationChecker, StepResult, call_verb
-from fencepost.scenario.cluster_requirements import check_requirements
 from fencepost.scenario.compare import Mismatch
 from fencepost.scenario.document import Data, RangeTooLong, UnresolvedReference, resolve
+from fencepost.scenario.event_recorder import EventRecorder
 from fencepost.scenario.model import (
     ActionCall,
     Await,
     Expectation,
     Listener,
     Parallel,
+    ProcessCall,
     Scenario,
     ScenarioOutcome,
     Step,
     StepOutcome,
     VerbCall,
 )
-from fencepost.verbs.answers.cluster import EventState, ExchangeState
-from fencepost.verbs.catalogue import VERBS, Shape
+from fencepost.scenario.process_steps import ProcessSteps
+from fencepost.scenario.processes import ProcessAnswer, Processes
+from fencepost.verbs.answers.cluster import ExchangeState
+from fencepost.verbs.catalogue import Shape
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.models import problem
 from fencepost.verbs.remote import Refused, VerbError
 from fencepost.verbs.remote_async import AsyncRemote
-from fencepost.verbs.serving import CannotServe, start
-
-
-class EventRecorder:
-    """The events of a cluster, from the reset on with which it begins.
-
-    :param verbs: Of the cluster.
-    """
-
-    def __init__(self, verbs: AsyncVerbs) -> None:
-        self._verbs = verbs
-        self._events: list[EventState] = []
-        self._arrived = asyncio.Event()
-        self._listening: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Reset the cluster, and hear of it and of all that follows.
-
-        :raises VerbError: When the cluster refuses, or there is none.
-        """
-        stream = await self._verbs.remote.open_stream(VERBS["events"], EventState, {}, {})
-        self._listening = asyncio.create_task(self._listen(stream))
-        await self._verbs.reset()
-
-    async def events_since(self, since: int | None, within_s: float) -> Data:
-        """What happened, in order; one event at least, unless none comes in time.
-
-        :param since: Only events of a higher number; None is all from the reset on.
-        """
-        deadline = asyncio.get_running_loop().time() + within_s
-        while not (found := [e for e in self._events if since is None or e.number > since]):
-            left_s = deadline - asyncio.get_running_loop().time()
-            if left_s <= 0:
-                break
-            await self._wait(left_s)
-        return [event.model_dump(mode="json") for event in found]
-
-    async def close(self) -> None:
-        """Listen no more."""
-        if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.gather(self._listening, return_exceptions=True)
-
-    async def _listen(self, stream: AsyncGenerator[EventState, None]) -> None:
-        async with aclosing(stream):
-            async for event in stream:
-                # What a reset does away with is told before it, and of no scenario's concern.
-                if self._events or event.kind == Kind.RESET:
-                    self._events.append(event)
-                    self._arrived.set()
-
-    async def _wait(self, at_most_s: float) -> None:
-        """Wait for an event that is not there yet, or for the end of the stream."""
-        self._arrived.clear()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._arrived.wait(), at_most_s)
-
 
 RETRY_INTERVAL_S: Final = 0.01
 """Between two attempts of ``until``."""
@@ -110,24 +54,27 @@ _MEMBER_ID_REQUIRED_SINCE: Final = 4
 
 
 async def play(
-    scenario: Scenario, control: str, listener: Listener, *, token: str | None = None
+    scenario: Scenario, control: str, listener: Listener, *, reset: bool, token: str | None = None
 ) -> ScenarioOutcome:
-    """Play a scenario on a cluster, which is reset first.
+    """Play a scenario on a cluster.
 
     :param control: The URL of its control API.
-    :param token: What that needs where other machines can reach it.
+    :param reset: Whether the cluster forgets everything first.
+    :param token: What its control API needs where other machines can reach it.
     """
     remote = AsyncRemote(control, token=token)
     began = time.perf_counter()
     listener.begins(scenario)
-    steps: tuple[StepOutcome, ...] = ()
+    played = _Played()
     journal: tuple[ExchangeState, ...] = ()
-    problem = None
+    seed, problem = None, None
     try:
         verbs = AsyncVerbs(remote)
         try:
-            steps = await _play(scenario, remote, verbs, listener)
-            if not all(each.passed for each in steps):
+            seed = (await verbs.cluster()).seed
+            session = _Session(scenario, remote, verbs, listener, token)
+            played = await _play(session, reset=reset)
+            if not all(each.passed for each in played.steps):
                 journal = tuple(await verbs.trace(source="all", limit=_SHOWN_EXCHANGES))
         except VerbError as error:
             problem = str(error)
@@ -135,43 +82,64 @@ async def play(
         remote.close()
     outcome = ScenarioOutcome(
         scenario=scenario,
-        steps=steps,
+        seed=seed,
+        steps=played.steps,
         elapsed_ms=_ms_since(began),
         problem=problem,
         journal=journal,
+        processes=played.processes,
     )
     listener.ended(outcome)
     return outcome
 
 
-async def _play(
-    scenario: Scenario, remote: AsyncRemote, verbs: AsyncVerbs, listener: Listener
-) -> tuple[StepOutcome, ...]:
-    recorder = EventRecorder(verbs)
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A scenario that is played on a cluster."""
+
+    scenario: Scenario
+    remote: AsyncRemote
+    verbs: AsyncVerbs
+    listener: Listener
+    token: str | None
+
+    def processes(self, bootstrap: str) -> Processes:
+        """The processes of the user, which find the cluster by their environment."""
+        addresses = {"bootstrap": bootstrap, "control": self.remote.url}
+        directory = Path(self.scenario.document.file).resolve().parent
+        return Processes(addresses, self.token, directory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """What came of a session."""
+
+    steps: tuple[StepOutcome, ...] = ()
+    processes: Mapping[str, ProcessAnswer] = field(default_factory=dict)
+
+
+async def _play(session: _Session, *, reset: bool) -> _Played:
+    recorder = EventRecorder(session.verbs)
     try:
-        if scenario.needs_events:
-            await recorder.start()
-        else:
-            await verbs.reset()
-        return await _play_steps(scenario, remote, verbs, listener, recorder)
+        if session.scenario.needs_events:
+            await recorder.start(reset=reset)
+        elif reset:
+            await session.verbs.reset()
+        began_at = 0 if reset else await _newest_exchange(session.verbs)
+        return await _play_steps(session, recorder, began_at)
     finally:
         await recorder.close()
 
 
-async def _play_steps(
-    scenario: Scenario,
-    remote: AsyncRemote,
-    verbs: AsyncVerbs,
-    listener: Listener,
-    recorder: EventRecorder,
-) -> tuple[StepOutcome, ...]:
+async def _play_steps(session: _Session, recorder: EventRecorder, began_at: int) -> _Played:
+    scenario, listener = session.scenario, session.listener
     for topic in scenario.topics:
-        await call_verb(remote, "create_topic", topic.model_dump(exclude_unset=True))
-    control = ControlClient(verbs)
+        await call_verb(session.remote, "create_topic", topic.model_dump(exclude_unset=True))
+    control = ControlClient(session.verbs, began_at)
     addresses = await control.addresses()
     bootstrap = ",".join(f"{host}:{port}" for host, port in addresses.values())
     clients = ScenarioClients(control, bootstrap, addresses)
-    player = _Player(remote, verbs, clients, recorder)
+    player = _Player(session.remote, clients, recorder, session.processes(bootstrap))
     outcomes: list[StepOutcome] = []
     try:
         for number, step in enumerate(scenario.steps, start=1):
@@ -181,9 +149,15 @@ async def _play_steps(
             listener.step_ended(outcome)
             if not outcome.passed:
                 break
+        return _Played(tuple(outcomes), player.processes.answers())
     finally:
         await player.close()
-    return tuple(outcomes)
+
+
+async def _newest_exchange(verbs: AsyncVerbs) -> int:
+    """The number of the journal's last exchange."""
+    found = await verbs.trace(source="all", limit=1)
+    return found[-1].number if found else 0
 
 
 class _Player:
@@ -192,22 +166,26 @@ class _Player:
     def __init__(
         self,
         remote: AsyncRemote,
-        verbs: AsyncVerbs,
         clients: ScenarioClients,
         recorder: EventRecorder,
+        processes: Processes,
     ) -> None:
         self._remote = remote
-        self._verbs = verbs
+        self._verbs = clients.control.verbs
         self._clients = clients
         self._recorder = recorder
         self._answers: dict[str, Data] = {}
+        self.processes = ProcessSteps(processes, self._answers)
         self._marks: dict[str, int] = {}
         self._background: dict[str, asyncio.Task[Data]] = {}
-        self._checker = ExpectationChecker(remote, self._answers, self._marks)
+        self._checker = ExpectationChecker(
+            remote, self._answers, self._marks, clients.control.began_at
+        )
         self._last = StepResult()
 
     async def close(self) -> None:
-        """End what goes on in the background, and all clients."""
+        """End what goes on in the background, all clients and all processes."""
+        await self.processes.close()
         for task in self._background.values():
             task.cancel()
         await asyncio.gather(*self._background.values(), return_exceptions=True)
@@ -217,7 +195,7 @@ class _Player:
         """One step, as often as it says."""
         began = time.perf_counter()
         if step.name is not None:
-            self._marks[step.name] = await self._newest_exchange()
+            self._marks[step.name] = await _newest_exchange(self._verbs)
         came, mismatches, problem = StepResult(), list[Mismatch](), None
         inner: tuple[StepOutcome, ...] = ()
         try:
@@ -258,8 +236,13 @@ class _Player:
 
     async def _mismatches(self, expected: Expectation | None, came: StepResult) -> list[Mismatch]:
         pending = None if expected is None else expected.pending
-        is_pending = pending is not None and not self._background[pending].done()
+        is_pending = pending is not None and self._is_pending(pending)
         return await self._checker.mismatches(expected, came, is_pending=is_pending)
+
+    def _is_pending(self, name: str) -> bool:
+        if self.processes.has(name):
+            return self.processes.is_running(name)
+        return not self._background[name].done()
 
     # -- verbs and actions ----------------------------------------------------------------------
 
@@ -272,6 +255,11 @@ class _Player:
                 return StepResult()
             case ActionCall():
                 came = StepResult(answer=await self._call_action(step.do, None), is_action=True)
+            case ProcessCall():
+                within_s = step.within_ms / 1000
+                came = await self.processes.perform(step.do, step.background, within_s)
+                if step.background is not None:
+                    return came
             case Await():
                 came = await self._await_background(step.do, step.within_ms)
             case Parallel():
@@ -314,7 +302,7 @@ class _Player:
 
     async def _start_background(self, do: ActionCall, name: str, within_ms: int) -> None:
         """Begin an action; done when the broker has its request, or after so long."""
-        since = await self._newest_exchange()
+        since = await _newest_exchange(self._verbs)
         task = asyncio.create_task(self._call_action(do, name))
         self._background[name] = task
         api = do.action.api or do.arguments.get("api")
@@ -337,16 +325,13 @@ class _Player:
         return any(map(_is_request_of_action, found))
 
     async def _await_background(self, do: Await, within_ms: int) -> StepResult:
+        if self.processes.has(do.name):
+            return await self.processes.wait(do.name, within_ms / 1000)
         task = self._background[do.name]
         await asyncio.wait([task], timeout=within_ms / 1000)
         if not task.done():
             return StepResult(timeout_reason=f"none within {within_ms} ms")
         return StepResult(answer=task.result(), is_action=True)
-
-    async def _newest_exchange(self) -> int:
-        """The number of the journal's last exchange."""
-        found = await self._verbs.trace(source="all", limit=1)
-        return found[-1].number if found else 0
 
 
 def _ms_since(began: float) -> int:
@@ -365,34 +350,3 @@ def _is_request_of_action(exchange: Data) -> bool:
         version >= _MEMBER_ID_REQUIRED_SINCE and request.get("group_instance_id") is None
     )
     return bool(request["member_id"]) or not is_given_an_id
-
-
-def run(
-    scenario: Scenario,
-    listener: Listener,
-    *,
-    against: str | None = None,
-    token: str | None = None,
-) -> ScenarioOutcome:
-    """Run a scenario.
-
-    :param against: The URL of a control API, whose cluster is reset first. None: a process of its
-        own serves a cluster as the scenario wants it.
-    :param token: What that control API needs where other machines can reach it.
-    :raises RequirementsNotMet: When that cluster is another one than the scenario takes.
-    :raises VerbError: When it cannot be asked.
-    """
-    if against is not None:
-        asyncio.run(check_requirements(scenario.cluster, against, token=token))
-        return asyncio.run(play(scenario, against, listener, token=token))
-    with TemporaryDirectory(prefix="fencepost-scenario-") as directory:
-        try:
-            with start(scenario.cluster, Path(directory) / "log") as serving:
-                return asyncio.run(play(scenario, serving.control, listener))
-        except CannotServe as error:
-            outcome = ScenarioOutcome(
-                scenario=scenario, steps=(), elapsed_ms=0, problem=str(error), journal=()
-            )
-            listener.begins(scenario)
-            listener.ended(outcome)
-            return outcome

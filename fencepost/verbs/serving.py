@@ -15,7 +15,7 @@ from selectors import EVENT_READ, DefaultSelector
 from types import TracebackType
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Strict, model_validator
 
 from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
 from fencepost.protocol.listener_text import parse_advertised, parse_listener
@@ -81,7 +81,7 @@ class ClusterBody(Body):
     """Whether the controller listens for tools, on a free port."""
     configs: Configs = Field(default_factory=dict)
     """Broker configs by Kafka's names, or a list of ``KEY=VALUE``."""
-    broker_configs: dict[NodeId, Configs] = Field(default_factory=dict)
+    broker_configs: dict[Annotated[NodeId, Strict(False)], Configs] = Field(default_factory=dict)
     """Configs of single brokers, by broker id, instead of those of all; also of the active one of
     ``controller_ids``."""
     features: dict[str, int] = Field(default_factory=dict)

@@ -102,6 +102,10 @@ def test_one_is_shown_as_its_file_says() -> None:
     )
 
 
+def test_the_schema_is_printed_for_an_editor() -> None:
+    assert json.loads(scenario("schema").out)["properties"]["steps"]["type"] == "array"
+
+
 def test_on_a_cluster_of_its_own(files: dict[str, Path]) -> None:
     lines = scenario("run", files["passes"]).lines
     assert lines[:6] == ["passes", "It passes.", "", "That all is well here.", "", "One record."]
@@ -145,8 +149,14 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_against_a_cluster_that_is_there(files: dict[str, Path], serving: Serving) -> None:
-    for _ in range(2):  # it is reset first
-        scenario("run", files["passes"], "--against", serving.control)
+    against = ("--against", serving.control)
+    scenario("run", files["passes"], *against)
+    finished = scenario("run", files["passes"], *against, code=2)
+    assert finished.err == (
+        f"fencepost: the cluster at {serving.control} does not fit: it has the topic orders, "
+        "which the scenario creates (--reset forgets it first)\n"
+    )
+    scenario("run", files["passes"], *against, "--reset")
 
 
 def test_against_one_that_does_not_fit(files: dict[str, Path], serving: Serving) -> None:
@@ -157,6 +167,32 @@ def test_against_one_that_does_not_fit(files: dict[str, Path], serving: Serving)
         f"fencepost: the cluster at {serving.control} does not fit: it has 2 brokers,"
         " and 3 are wanted\n"
     )
+
+
+def test_against_one_with_another_seed(files: dict[str, Path], serving: Serving) -> None:
+    other = str(serving.seed + 1)
+    against = ("--against", serving.control, "--reset")
+    finished = scenario("run", files["passes"], *against, "--seed", other, code=2)
+    assert f"its seed is {serving.seed}, and {other} is wanted" in finished.err
+
+
+def test_the_seed_is_printed_with_a_failure(files: dict[str, Path]) -> None:
+    finished = scenario("run", files["fails"], "--seed", "random", code=1)
+    (line,) = (line for line in finished.lines if line.startswith("The seed of its"))
+    assert re.fullmatch(r"The seed of its random choices: (\d+) \(--seed \1\)", line)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--seed", "-1"], "--seed '-1' is no whole number from 0 on, and not random"),
+        (["--reset"], "--reset is for the cluster of --against; others are new"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    options: list[str], told: str, files: dict[str, Path]
+) -> None:
+    assert told in scenario("run", files["passes"], *options, code=2).err
 
 
 def test_against_nobody(files: dict[str, Path]) -> None:

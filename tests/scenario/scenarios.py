@@ -43,8 +43,10 @@ class Told:
         self.lines.append("ended")
 
 
-async def played(url: str, steps: str, told: Told | None = None) -> ScenarioOutcome:
-    return await play(scenario(steps), url, told or Told())
+async def played(
+    url: str, steps: str, told: Told | None = None, *, head: str = HEAD, reset: bool = True
+) -> ScenarioOutcome:
+    return await play(scenario(steps, head), url, told or Told(), reset=reset)
 
 
 async def passes(url: str, steps: str) -> ScenarioOutcome:

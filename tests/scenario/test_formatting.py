@@ -49,7 +49,8 @@ async def test_nothing_is_reported_of_what_passed(url: str) -> None:
 async def test_all_of_it_as_json(url: str) -> None:
     good, bad = await played(url, GOOD), await played(url, BAD)
     data = json.loads(json.dumps(outcome_to_dict(good)))
-    assert (data["name"], data["passed"], data["problem"]) == ("test", True, None)
+    assert (data["name"], data["seed"], data["passed"]) == ("test", 0, True)
+    assert data["problem"] is None
     (step,) = data["steps"]
     assert (step["says"], step["line"], step["column"]) == ("All is well.", 7, 5)
     assert step["answer"] == {"status": "ok"}
@@ -76,12 +77,22 @@ async def test_junit_counts_and_tells(url: str) -> None:
     assert (found.get("message") or "").startswith("test.yaml:8:5: step 2 of 3: fetch orders-0")
     assert 'values: expected ["a"], came []' in (found.text or "")
     assert "The journal, up to here:" in (found.text or "")
+    assert (found.text or "").endswith("\nThe seed of its random choices: 0 (--seed 0)")
+    for case in (good, bad):
+        seed = case.find("properties/property[@name='seed']")
+        assert seed is not None
+        assert seed.get("value") == "0"
 
 
 def test_junit_is_xml_whatever_a_scenario_says() -> None:
     odd = scenario("- healthz")
     outcome = ScenarioOutcome(
-        scenario=odd, steps=(), elapsed_ms=1500, problem="\x00 <broken> & \ud800", journal=()
+        scenario=odd,
+        seed=None,
+        steps=(),
+        elapsed_ms=1500,
+        problem="\x00 <broken> & \ud800",
+        journal=(),
     )
     (suite,) = ET.fromstring(junit_xml([outcome]).encode())
     failure_ = suite[0].find("failure")

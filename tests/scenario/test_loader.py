@@ -47,6 +47,17 @@ def test_topics_and_configs_are_spelled_as_on_the_command_line() -> None:
     assert orders.configs == {"retention.ms": "1000"}
 
 
+def test_configs_of_single_brokers_stand_under_their_ids() -> None:
+    found = read(
+        """\
+        summary: What it shows.
+        cluster: {brokers: 2, broker_configs: {2: {log.segment.bytes: 100}}}
+        steps: [reset]
+        """
+    )
+    assert found.cluster.broker_configs == {2: {"log.segment.bytes": "100"}}
+
+
 def test_a_whole_file() -> None:
     found = read(
         """\

@@ -9,6 +9,7 @@ import pytest
 
 from fencepost.broker.server.server import Server
 from fencepost.control.routes_events import EventStream
+from fencepost.scenario.formatting import describe_failure
 from tests.scenario.scenarios import Told, fails, passes, played
 
 
@@ -35,6 +36,44 @@ async def test_the_cluster_is_reset_first(url: str, server: Server) -> None:
           expect: {base_offset: 0, trace: {api: Produce, size: 1}}
         """,
     )
+
+
+async def test_a_cluster_that_is_not_reset_keeps_what_it_has_and_counts_from_here(
+    url: str, server: Server
+) -> None:
+    await passes(url, "- produce: {topic: orders, records: [a]}")
+    outcome = await played(
+        url,
+        """\
+        - produce: {topic: orders, records: [b]}
+          expect: {base_offset: 1, trace: {api: Produce, size: 1}}
+        - {elect: {topic: orders, leader: 2}}
+        - events: {}
+          until: {contains: {kind: leader_changed}}
+          expect: {not: {contains: {kind: reset}}, 0: {kind: verb, details: {verb: elect}}}
+        """,
+        head="summary: It uses an earlier topic.\ncluster: {brokers: 3}\nsteps:\n",
+        reset=False,
+    )
+    assert outcome.passed, describe_failure(outcome)
+    assert "many" in server.cluster.controller.image.topics
+
+
+async def test_what_a_follower_was_sent_counts_from_here_too(url: str) -> None:
+    await passes(url, "- produce: {topic: orders, records: [a0..a9]}")
+    outcome = await played(
+        url,
+        """\
+        - {produce: {topic: orders, records: [b]}, as: b}
+        - partition: {topic: orders}
+          until: {high_watermark: 11}
+        - replicated: {topic: orders, replica: 2}
+          expect: {first_offset: 10, last_offset: 10}
+        """,
+        head="summary: It uses an earlier topic.\ncluster: {brokers: 3}\nsteps:\n",
+        reset=False,
+    )
+    assert outcome.passed, describe_failure(outcome)
 
 
 async def test_nothing_is_done_behind_a_step_that_fails(url: str, server: Server) -> None:
@@ -305,7 +344,7 @@ async def test_the_journal_comes_with_a_failure(url: str) -> None:
     )
     assert report[1] == '  error: expected "NONE", came "UNKNOWN_LEADER_EPOCH"'
     assert "The journal, up to here:" in report
-    assert report[-1].endswith("scenario to broker 1: OffsetForLeaderEpoch v3 UNKNOWN_LEADER_EPOCH")
+    assert report[-2].endswith("scenario to broker 1: OffsetForLeaderEpoch v3 UNKNOWN_LEADER_EPOCH")
 
 
 async def test_a_cluster_that_is_not_there() -> None:

@@ -13,7 +13,7 @@ import pytest
 from docs.generate import ROOT
 from fencepost.scenario.formatting import success_note
 from fencepost.scenario.loader import read, shipped
-from fencepost.scenario.player import run
+from fencepost.scenario.runner import run
 from fencepost.verbs import serving
 from tests.harness.process import Process, start
 from tests.scenario.mutant import MUTANTS, broken_consumer
@@ -91,7 +91,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_passes(name: str, clusters: Callable[[str], str]) -> None:
-    outcome = run(read(name), Silent(), against=clusters(name))
+    outcome = run(read(name), Silent(), against=clusters(name), reset=True)
     assert outcome.passed, told(outcome)
 
 
@@ -141,7 +141,7 @@ def test_the_drafts_reset_table_is_printed_beside_the_final_kip(
     row: str, column: str, clusters: Callable[[str], str]
 ) -> None:
     name = f"kip-320-draft-{row}-{column}"
-    last = run(read(name), Silent(), against=clusters(name)).steps[-1]
+    last = run(read(name), Silent(), against=clusters(name), reset=True).steps[-1]
     assert success_note(last.step, last.answer) == CELLS[row, column]
 
 
@@ -174,7 +174,7 @@ def serve(name: str, options: list[str], log: Path) -> Process:
 def test_it_fails_where_a_broker_or_a_consumer_does_it_wrong_and_at_that_point(
     name: str, mutant: str
 ) -> None:
-    outcome = run(read(name), Silent(), against=mutant)
+    outcome = run(read(name), Silent(), against=mutant, reset=True)
     assert not outcome.passed, MUTANTS[name].does
     assert outcome.problem is None, told(outcome)
     last = outcome.steps[-1]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field
 
@@ -33,6 +33,9 @@ class RecordBody(Body):
     """Left out: the cluster's time."""
 
 
+_SOME: Final = Field(min_length=1)
+
+
 def _as_records(given: object) -> object:
     """A text is a record's value."""
     if not isinstance(given, list):
@@ -42,7 +45,11 @@ def _as_records(given: object) -> object:
     return [{"value": each} if isinstance(each, str) else each for each in expand_ranges(given)]
 
 
-Records = Annotated[Listed[RecordBody], Field(min_length=1), BeforeValidator(_as_records)]
+Records = Annotated[
+    Listed[RecordBody],
+    _SOME,
+    BeforeValidator(_as_records, json_schema_input_type=Annotated[list[RecordBody | str], _SOME]),
+]
 
 
 class BatchBody(Body):

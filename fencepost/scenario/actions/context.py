@@ -99,11 +99,13 @@ class ControlClient:
     """Requests to the control API.
 
     :param verbs: Of the cluster.
+    :param began_at: The journal's last number before the scenario.
     """
 
-    def __init__(self, verbs: AsyncVerbs) -> None:
+    def __init__(self, verbs: AsyncVerbs, began_at: int = 0) -> None:
         self.verbs = verbs
         """To ask it anything else."""
+        self.began_at = began_at
 
     async def addresses(self) -> dict[int, tuple[str, int]]:
         """Host and port by broker id."""

@@ -168,6 +168,7 @@ async def _replicated(
         client_id=f"broker-{body.replica}-fetcher-0",
         topic=body.topic,
         source="brokers",
+        since=clients.control.began_at,
         limit=_MAX_EXCHANGES,
     )
     batches = [

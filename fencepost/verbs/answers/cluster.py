@@ -75,6 +75,8 @@ class ClusterState(Answer):
     """Finalized feature levels by name, as ApiVersions answers them."""
     dialect: str | None = None
     """The proposal whose schemas clients may ask for (``--dialect``); null for none."""
+    seed: int = 0
+    """Of the cluster's random choices (``--seed``)."""
     clock: ClockState
 
     model_config = ConfigDict(
@@ -114,6 +116,7 @@ class ClusterState(Answer):
                         "eligible.leader.replicas.version": 1,
                     },
                     "dialect": None,
+                    "seed": 7,
                     "clock": {"mode": "real", "now_ms": 1764000000000},
                 }
             ]
