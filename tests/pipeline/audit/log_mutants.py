@@ -12,12 +12,12 @@ from typing import Final
 import pytest
 
 from fencepost.cli import main
-from tests.simulation import mutants
+from tests.simulation import mutants, tier_mutants
 
 MUTANTS: Final = {
     "nothing_truncated": mutants.nothing_truncated,
-    "everything_closed_deleted": mutants.everything_closed_deleted,
-    "epochs_of_segments_forgotten": mutants.epochs_of_segments_forgotten,
+    "everything_closed_deleted": tier_mutants.everything_closed_deleted,
+    "epochs_of_segments_forgotten": tier_mutants.epochs_of_segments_forgotten,
 }
 
 
