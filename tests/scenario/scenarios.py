@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from textwrap import dedent, indent
 
+from docs.generate import ROOT
 from fencepost.scenario.loader import read_text
 from fencepost.scenario.model import Scenario, ScenarioOutcome, Step, StepOutcome
 from fencepost.scenario.player import play
@@ -22,6 +23,12 @@ steps:
 def scenario(steps: str, head: str = HEAD) -> Scenario:
     """One of these steps, with two topics on three brokers."""
     return read_text(head + indent(dedent(steps), "  "), file="test.yaml", name="test")
+
+
+def documented(before: str) -> str:
+    """The first YAML behind a line of docs/scenarios.md."""
+    page = (ROOT / "docs" / "scenarios.md").read_text()
+    return page.split(before)[1].split("```yaml\n")[1].split("```")[0]
 
 
 @dataclass(slots=True)

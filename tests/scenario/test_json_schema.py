@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import jsonschema_rs
 import pytest
 
-from docs.generate import ROOT
 from fencepost.scenario.document import Document
 from fencepost.scenario.json_schema import DIALECT, scenario_schema
 from fencepost.scenario.loader import OPERATIONS, read_text, shipped
+from tests.scenario.scenarios import documented
 
 if TYPE_CHECKING:
     from fencepost.scenario.document import Data
@@ -64,11 +64,6 @@ def errors(text: str) -> list[str]:
 
 def step_errors(step: str) -> list[str]:
     return errors(f"summary: x\nsteps:\n  - {step}\n")
-
-
-def documented(before: str) -> str:
-    page = (ROOT / "docs" / "scenarios.md").read_text()
-    return page.split(before)[1].split("```yaml\n")[1].split("```")[0]
 
 
 @pytest.mark.parametrize("path", shipped().values(), ids=list(shipped()))
