@@ -154,6 +154,7 @@ WEIGHTS: Final = {
     ActionKind.RELEASE: 6,
     ActionKind.ELECT_LEADERS: 0.5,
     ActionKind.CONFIGURE: 0.3,
+    ActionKind.PRODUCE_EACH: 2,
 }
 """How often what happens: faults pass quickly, so that a cluster gets something done."""
 _SHARES: Final = (0.5, 1, 1, 2)
