@@ -115,6 +115,10 @@ def run(
             unset="the file's, or else always the same",
         ),
     ] = None,
+    allow_run: Annotated[
+        bool,
+        typer.Option("--allow-run", help="Let steps start processes on this machine (run)."),
+    ] = False,
     junit: Annotated[
         Path | None,
         typer.Option(
@@ -138,12 +142,22 @@ def run(
         raise InvalidUsage("--reset is for the cluster of --against; others are new")
     used_seed = _parse_seed(seed)
     wanted = [_read(name) for name in names]
+    if not allow_run:
+        _refuse_processes(wanted)
     # As Ctrl-C does, it ends what was begun: clients, the served cluster, its directory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     listener: Listener = _SilentListener() if as_json else _ProgressListener()
     used_token = None if against is None else control_token(token)
     outcomes = [
-        _run(each, listener, against=against, token=used_token, reset=reset, seed=used_seed)
+        _run(
+            each,
+            listener,
+            allow_run=allow_run,
+            against=against,
+            token=used_token,
+            reset=reset,
+            seed=used_seed,
+        )
         for each in wanted
     ]
     if junit is not None:
@@ -179,6 +193,7 @@ def _run(
     scenario: "Scenario",
     listener: "Listener",
     *,
+    allow_run: bool,
     against: str | None,
     token: str | None,
     reset: bool,
@@ -188,8 +203,27 @@ def _run(
     from fencepost.scenario.runner import run as run_one
 
     try:
-        return run_one(scenario, listener, against=against, token=token, reset=reset, seed=seed)
+        return run_one(
+            scenario,
+            listener,
+            allow_run=allow_run,
+            against=against,
+            token=token,
+            reset=reset,
+            seed=seed,
+        )
     except RequirementsNotMet as error:
+        raise _wrong(error) from None
+
+
+def _refuse_processes(scenarios: Sequence["Scenario"]) -> None:
+    from fencepost.scenario.document import ScenarioFileError
+    from fencepost.scenario.runner import refuse_processes
+
+    try:
+        for each in scenarios:
+            refuse_processes(each)
+    except ScenarioFileError as error:
         raise _wrong(error) from None
 
 

@@ -128,6 +128,13 @@ class Step:
             return any(step.needs_events for step in self.do.steps)
         return isinstance(self.do, VerbCall) and self.do.verb.shape is Shape.STREAM
 
+    @property
+    def starts_process(self) -> bool:
+        """Whether it, or a step within it, starts a process of the user."""
+        if isinstance(self.do, Parallel):
+            return any(step.starts_process for step in self.do.steps)
+        return isinstance(self.do, ProcessCall) and self.do.starts_one
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:

@@ -17,10 +17,22 @@ DEFAULT_SEED: Final = 0
 """Of a cluster's random choices, where neither the file nor the caller has one."""
 
 
+def refuse_processes(scenario: Scenario) -> None:
+    """See that a scenario starts no process.
+
+    :raises ScenarioFileError: At the first step that does.
+    """
+    for step in scenario.steps:
+        if step.starts_process:
+            text = "this step starts a process on this machine, which --allow-run allows"
+            raise scenario.document.error_at(step.path, text)
+
+
 def run(
     scenario: Scenario,
     listener: Listener,
     *,
+    allow_run: bool = False,
     against: str | None = None,
     token: str | None = None,
     reset: bool = False,
@@ -28,15 +40,19 @@ def run(
 ) -> ScenarioOutcome:
     """Run a scenario.
 
+    :param allow_run: Whether its steps may start processes on this machine.
     :param against: The URL of a control API, on whose cluster it is played. None: a process of its
         own serves a cluster as the scenario wants it.
     :param token: What that control API needs where other machines can reach it.
     :param reset: Whether that cluster forgets everything first.
     :param seed: Of the cluster's random choices; None is the file's, or else `DEFAULT_SEED`. A
         cluster that is there must have it, where it is not None here and in the file.
+    :raises ScenarioFileError: When it starts processes and may not.
     :raises RequirementsNotMet: When that cluster is another one than the scenario takes.
     :raises VerbError: When it cannot be asked.
     """
+    if not allow_run:
+        refuse_processes(scenario)
     wanted = scenario.cluster if seed is None else _with_seed(scenario.cluster, seed)
     if against is not None:
         created = () if reset else scenario.topics

@@ -195,6 +195,18 @@ def test_what_makes_no_sense_is_refused(
     assert told in scenario("run", files["passes"], *options, code=2).err
 
 
+def test_a_process_is_started_only_where_it_may_be(files: dict[str, Path]) -> None:
+    runs = files["passes"].with_name("runs.yaml")
+    runs.write_text("summary: It runs.\nsteps: [{run: [echo, started]}]\n")
+    finished = scenario("run", files["passes"], runs, code=2)
+    assert finished.out == ""
+    assert finished.err == (
+        f"fencepost: {runs}:2:9: this step starts a process on this machine, "
+        "which --allow-run allows\n"
+    )
+    assert "ok     run command=[echo, started]" in scenario("run", runs, "--allow-run").out
+
+
 def test_against_nobody(files: dict[str, Path]) -> None:
     finished = scenario("run", files["passes"], "--against", "http://127.0.0.1:1", code=1)
     assert finished.err.startswith("fencepost: no control API answers at http://127.0.0.1:1")

@@ -11,9 +11,10 @@ import pytest
 from fencepost.broker.server.server import Server
 from fencepost.scenario.document import ScenarioFileError
 from fencepost.scenario.processes import Processes, RunBody
+from fencepost.scenario.runner import run
 from fencepost.verbs.catalogue import VERBS
 from tests.harness.process import free_ports
-from tests.scenario.scenarios import fails, passes, played, scenario
+from tests.scenario.scenarios import Told, fails, passes, played, scenario
 
 PYTHON = f"{sys.executable} -c"
 """Each program below is one that a user could have written."""
@@ -182,6 +183,17 @@ async def test_it_is_given_the_token_and_runs_beside_the_file(tmp_path: Path) ->
     assert await process.wait(10)
     assert process.answer().output == f"secret {folder}\n"
     await processes.close()
+
+
+@pytest.mark.parametrize("step", ["{run: x}", "{together: [{run: x}]}"])
+def test_a_scenario_starts_no_process_unless_it_may(step: str) -> None:
+    told = Told()
+    with pytest.raises(ScenarioFileError) as caught:
+        run(scenario(f"- {step}"), told)
+    assert str(caught.value) == (
+        "test.yaml:7:5: this step starts a process on this machine, which --allow-run allows"
+    )
+    assert told.lines == []
 
 
 def test_no_verb_runs_a_process() -> None:
