@@ -136,8 +136,8 @@ def passed_files(checkout: Path) -> dict[str, Files]:
     with _serving(checkout, brokers=1) as server, tempfile.TemporaryDirectory() as folder:
         scenario = Path(folder, "steps.yaml")
         scenario.write_text(_SCENARIO, encoding="utf-8")
-        arguments = "scenario", "run", str(scenario), "--against", server.control, "--reset"
-        passed["a scenario's step (produce)"] = _command(server, *arguments, part=_STEPS[1:])
+        against = "scenario", "run", str(scenario), "--against", server.control, "--reset"
+        passed["a scenario's step (produce)"] = _command(server, *against, part=_STEPS[1:])
     return passed
 
 

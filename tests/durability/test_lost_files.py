@@ -37,8 +37,8 @@ def test_a_lost_segment_is_told_and_the_loss_may_be_accepted(serve: Serve) -> No
     assert line["offsets"] == [[0, 1]]
     (failed,) = served.logged("replica_failed")
     assert "offsets 0 to 1 are missing" in failed["error"]
-    (event,) = kept_events(served)
-    assert (event["kind"], event["topic"], event["broker"]) == ("records_missing", "t", 1)
+    (event,) = [each for each in kept_events(served) if each["kind"] == "records_missing"]
+    assert (event["topic"], event["broker"]) == ("t", 1)
     served.stop()
     served.options = [*served.options, "--accept-data-loss"]
     served.start()
