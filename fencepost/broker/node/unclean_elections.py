@@ -91,9 +91,14 @@ def _common_end(log: Log, other: Log) -> int:
     epochs = {entry.epoch for entry in other.epoch_entries()}
     for entry in reversed(log.epoch_entries()):
         if entry.epoch in epochs:
-            ends = (each.end_offset_for_epoch(entry.epoch).end_offset for each in (log, other))
-            return min(ends)
+            return min(_end_of(each, entry.epoch) for each in (log, other))
     return log.log_start_offset
+
+
+def _end_of(log: Log, epoch: int) -> int:
+    """Where an epoch that a log has ends; known also of a log that is closed."""
+    later = (each.start_offset for each in log.epoch_entries() if each.epoch > epoch)
+    return next(later, log.log_end_offset)
 
 
 def _committed_end(
