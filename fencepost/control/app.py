@@ -15,20 +15,21 @@ import gc
 import json
 import logging
 import socket
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from itertools import chain
-from typing import Annotated, Any, Final
+from typing import Any, Final, TypeAlias
 
 import uvicorn
-from fastapi import FastAPI, Query, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response
-from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute, Match, Route
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Match, Route
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Kind
@@ -48,14 +49,15 @@ from fencepost.control.access import Access
 from fencepost.control.guard import Guard
 from fencepost.control.lazy_app import LOOPBACK
 from fencepost.control.limits import MAX_HEAD_BYTES, BodyLimit, LimitedProtocol
+from fencepost.control.request_binding import InvalidRequest, bind
 from fencepost.control.routes_events import EventStream
-from fencepost.control.routing import Served, Unmet, router
+from fencepost.control.routing import OPERATIONS, Operation, Unmet
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import UnknownName
+from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import FaultAction
-from fencepost.verbs.models import all_models, problem
+from fencepost.verbs.catalogue import Shape
 
-API_VERSION: Final = "1"
 ROUTES: Final = (
     routes_cluster,
     routes_events,
@@ -66,19 +68,14 @@ ROUTES: Final = (
     routes_tier,
     routes_verify,
 )
-"""Modules that fill the router."""
-_DESCRIPTION: Final = (
-    "What a test can see of a cluster and do to it. A request that changes something is answered "
-    "when its effect is complete."
-)
+"""Modules that fill `OPERATIONS`."""
 _PAGE_LISTS: Final = {
     '["the kinds of events"]': list(Kind),
     '["the actions of faults"]': list(FaultAction.model_fields),
     '["the actions that take no value"]': FaultAction.words(),
 }
 """Lists of the server that the page's script needs, by the placeholder in the file."""
-_MODELS: Final = "fencepost.verbs."
-"""Where the models of routes are defined."""
+_Endpoint: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -98,71 +95,90 @@ POLICY: Final = (
 """The page may load nothing from other hosts, and no other page may show it within itself."""
 
 
-@router.get("/metrics", include_in_schema=False)
-async def metrics(server: Served, topic: Annotated[list[str] | None, Query()] = None) -> Response:
+async def metrics(request: Request) -> Response:
     """The metrics of the cluster, of these topics or of all, in Prometheus' text format."""
     # Imported by the first request, and off the loop: it takes a tenth of a second and more.
     await asyncio.to_thread(import_module, "fencepost.control.metrics")
     from fencepost.control.metrics import exposition
 
-    return Response(await exposition(server, topic or ()), media_type=_METRICS_TYPE)
+    topics = request.query_params.getlist("topic")
+    return Response(await exposition(request.app.state.server, topics), media_type=_METRICS_TYPE)
 
 
-@router.get("/", include_in_schema=False)
-async def page() -> HTMLResponse:
+async def page(_request: Request) -> HTMLResponse:
     """The page, with a policy that lets it load nothing from elsewhere."""
     return HTMLResponse(PAGE, headers={"Content-Security-Policy": POLICY})
 
 
-def create_app(server: Server) -> FastAPI:
-    """The control API of a served cluster."""
-    app = _bare_app()
-    app.state.server = server
-    app.state.event_stream = EventStream(server.cluster.events)
-    app.state.stopping = asyncio.Event()
-    _install_error_handlers(app, router.routes)
-    app.add_middleware(BodyLimit)
-    app.middleware_stack = app.build_middleware_stack()
-    app.openapi = _description  # type: ignore[method-assign]  # FastAPI's own way to change it
-    return app
+async def openapi(_request: Request) -> Response:
+    """The description of the control API, the same for every cluster."""
+    return JSONResponse(await asyncio.to_thread(_description))
 
 
-def _bare_app() -> FastAPI:
-    app = FastAPI(
-        title="fencepost",
-        version=API_VERSION,
-        description=_DESCRIPTION,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
-    )
-    app.include_router(router)
-    return app
+def _description() -> dict[str, Any]:
+    from fencepost.control.openapi import description
+
+    return description()
+
+
+def routes() -> list[Route]:
+    """The routes of all verbs, and of those that are none."""
+    made = [Route("/openapi.json", openapi), Route("/metrics", metrics), Route("/", page)]
+    return made + [_route(operation) for operation in OPERATIONS.values()]
+
+
+def _route(operation: Operation) -> Route:
+    verb = operation.verb
+    path = verb.path.format_map({each: _parameter(each) for each in verb.path_parameters})
+    route = Route(path, _endpoint(operation), methods=[verb.method], name=verb.name)
+    route.methods = {verb.method}  # and not HEAD with GET
+    return route
+
+
+def _parameter(name: str) -> str:
+    """A parameter in a route's path: names of groups and members may have slashes."""
+    return f"{{{name}:path}}" if name in ("group", "member") else f"{{{name}}}"
+
+
+def _endpoint(operation: Operation) -> _Endpoint:
+    """Bind the parameters, carry out the verb, and write its answer as JSON."""
+    verb = operation.verb
+
+    async def endpoint(request: Request) -> Response:
+        answer = await operation.function(**await bind(operation, request))
+        if verb.shape is Shape.STREAM:
+            assert isinstance(answer, Response)
+            return answer
+        content = _answers(verb.response_model, verb.shape).dump_json(answer, by_alias=True)
+        return Response(content, media_type="application/json")
+
+    return endpoint
 
 
 @cache
-def _description() -> dict[str, Any]:
-    """The OpenAPI document, the same for every cluster, with two mistakes of FastAPI corrected.
-
-    It drops the nulls in examples, and it gives a stream's error answers the stream's media type.
-    """
-    document = _bare_app().openapi()
-    for operations in document["paths"].values():
-        for operation in operations.values():
-            content = operation["responses"]["4XX"]["content"]
-            content["application/json"] = content.pop(next(iter(content)))
-    # Where scenarios are played in this process, they have models of the same names.
-    ours = (model for model in all_models() if model.__module__.startswith(_MODELS))
-    made = {model.__name__: model for model in ours}
-    for name, schema in document["components"]["schemas"].items():
-        if "examples" in schema:
-            schema["examples"] = made[name].model_json_schema()["examples"]
-    return document
+def _answers(model: type[Answer], shape: Shape) -> TypeAdapter[Any]:
+    return TypeAdapter(model if shape is Shape.ONE else list[model])  # type: ignore[valid-type]  # a type made here
 
 
-def _operation_id(route: APIRoute) -> str:
-    return route.name
+def create_app(server: Server) -> Starlette:
+    """The control API of a served cluster."""
+    app = Starlette(
+        routes=routes(),
+        middleware=[Middleware(BodyLimit)],
+        exception_handlers={
+            ControllerError: _refused,
+            UnknownName: _invalid,
+            InvalidRequest: _invalid,
+            HTTPException: _http,
+            Exception: _bug,
+        },
+    )
+    app.router.redirect_slashes = False
+    app.state.server = server
+    app.state.event_stream = EventStream(server.cluster.events)
+    app.state.stopping = asyncio.Event()
+    app.middleware_stack = app.build_middleware_stack()
+    return app
 
 
 _KEEP_ALIVE_S: Final = 600
@@ -224,7 +240,7 @@ class _UvicornServer(uvicorn.Server):
         await self._stop.wait()
         guard = self.config.app
         assert isinstance(guard, Guard)
-        assert isinstance(guard.app, FastAPI)
+        assert isinstance(guard.app, Starlette)
         # Streams and requests that wait end by themselves; uvicorn would cancel them, and log it.
         guard.app.state.event_stream.close()
         guard.app.state.stopping.set()
@@ -267,24 +283,7 @@ _STATUS: Final = {
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: 429,
 }
 """Every other refusal is 400."""
-_NO_OBJECT: Final = (
-    "the body is to be a JSON object, sent with the header Content-Type: application/json"
-)
-
 _UNREADABLE: Final = "the body is no JSON: it is no UTF-8, or nested too deeply"
-
-
-def _install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
-    """Let the app answer every error in this form.
-
-    :param routes: All routes, from which the methods that a path allows are read.
-    """
-    app.state.routes = routes
-    app.add_exception_handler(ControllerError, _refused)
-    app.add_exception_handler(UnknownName, _unknown_name)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _bug)
 
 
 async def _refused(_request: Request, error: Exception) -> JSONResponse:
@@ -294,14 +293,8 @@ async def _refused(_request: Request, error: Exception) -> JSONResponse:
     return _answer(_STATUS.get(error.code, 400), error.code.name, error.message)
 
 
-async def _unknown_name(_request: Request, error: Exception) -> JSONResponse:
-    return _answer(400, ErrorCode.INVALID_REQUEST.name, str(error))
-
-
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
-    message = "; ".join(dict.fromkeys(map(_problem, error.errors())))
-    return _answer(400, ErrorCode.INVALID_REQUEST.name, message)
+    return _answer(400, ErrorCode.INVALID_REQUEST.name, str(error))
 
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
@@ -330,22 +323,11 @@ def _answer(
     return JSONResponse({"error": code, "message": readable}, status, headers)
 
 
-def _problem(error: dict[str, Any]) -> str:
-    place: Sequence[str | int] = error["loc"]
-    kind = error["type"]
-    if kind == "json_invalid":
-        return f"the body is no JSON: {error['ctx']['error']} at character {place[-1]}"
-    if place == ("body",) and kind != "value_error":
-        return _NO_OBJECT
-    return problem(place[1:], error)
-
-
 def _methods(request: Request) -> list[str]:
     """What may be done with the path of a request."""
-    routes: Sequence[BaseRoute] = request.app.state.routes
     return sorted(
         method
-        for route in routes
+        for route in request.app.routes
         if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
         for method in route.methods or ()
     )

@@ -1,8 +1,9 @@
 """The control plane of a served cluster, which costs nothing until the first connection.
 
-FastAPI and uvicorn take longer to import than all the rest of fencepost. The port listens from the
-start, so that early requests wait in its backlog. They are imported on the first connection, or
-when the cluster has been up for a moment, in a thread while the loop serves Kafka clients.
+Starlette, uvicorn and pydantic take as long to import as all the rest of fencepost. The port
+listens from the start, so that early requests wait in its backlog. They are imported on the first
+connection, or when the cluster has been up for a moment, in a thread while the loop serves Kafka
+clients.
 """
 
 import asyncio

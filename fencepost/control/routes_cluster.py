@@ -13,6 +13,7 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.follower.steps import Step
+from fencepost.broker.server.server import Server
 from fencepost.control.cluster_state import (
     FOLLOWING,
     broker_state,
@@ -22,7 +23,7 @@ from fencepost.control.cluster_state import (
     topic_state,
     topic_states,
 )
-from fencepost.control.routing import ReachedHost, Served, serves
+from fencepost.control.routing import serves
 from fencepost.protocol.errors import ErrorCode, error_name
 from fencepost.verbs.answers import Done, Health
 from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
@@ -56,17 +57,17 @@ async def healthz() -> Health:
 
 
 @serves("cluster")
-async def cluster(server: Served, host: ReachedHost) -> ClusterState:
+async def cluster(server: Server, host: str) -> ClusterState:
     return cluster_state(server.cluster, reached_host=host)
 
 
 @serves("topics")
-async def topics(server: Served) -> list[TopicState]:
+async def topics(server: Server) -> list[TopicState]:
     return topic_states(server.cluster)
 
 
 @serves("create_topic")
-async def create_topic(server: Served, body: NewTopicBody) -> TopicState:
+async def create_topic(server: Server, body: NewTopicBody) -> TopicState:
     _create_topic(server.cluster, body)
     return topic_state(server.cluster, body.name)
 
@@ -108,7 +109,7 @@ def _create_topic(cluster: Cluster, body: NewTopicBody) -> None:
 
 
 @serves("delete_topic")
-async def delete_topic(server: Served, topic: str) -> Done:
+async def delete_topic(server: Server, topic: str) -> Done:
     topic_state(server.cluster, topic)
     server.cluster.controller.delete_topics([topic])
     server.cluster.scheduler.run_due()
@@ -116,12 +117,12 @@ async def delete_topic(server: Served, topic: str) -> Done:
 
 
 @serves("partition")
-async def partition(server: Served, topic: str, partition: int) -> PartitionState:
+async def partition(server: Server, topic: str, partition: int) -> PartitionState:
     return partition_state(server.cluster, topic, partition)
 
 
 @serves("elect")
-async def elect(server: Served, topic: str, partition: int, body: ElectBody) -> PartitionState:
+async def elect(server: Server, topic: str, partition: int, body: ElectBody) -> PartitionState:
     cluster = server.cluster
     lost = operator_actions.elect(cluster, topic, partition, body.leader, unclean=body.unclean)
     state = partition_state(cluster, topic, partition)
@@ -131,13 +132,13 @@ async def elect(server: Served, topic: str, partition: int, body: ElectBody) -> 
 
 
 @serves("roll")
-async def roll(server: Served, topic: str, partition: int) -> PartitionState:
+async def roll(server: Server, topic: str, partition: int) -> PartitionState:
     operator_actions.roll(server.cluster, topic, partition)
     return partition_state(server.cluster, topic, partition)
 
 
 @serves("compact")
-async def compact(server: Served, topic: str, partition: int) -> CompactionState:
+async def compact(server: Server, topic: str, partition: int) -> CompactionState:
     dropped = operator_actions.compact(server.cluster, topic, partition)
     return CompactionState(
         replicas=tuple(ReplicaCompaction(broker=b, dropped=n) for b, n in dropped.items())
@@ -146,7 +147,7 @@ async def compact(server: Served, topic: str, partition: int) -> CompactionState
 
 @serves("hold")
 async def hold(
-    server: Served, topic: str, partition: int, broker: int, body: HoldBody = _HOLD
+    server: Server, topic: str, partition: int, broker: int, body: HoldBody = _HOLD
 ) -> PartitionState:
     cluster = server.cluster
     operator_actions.hold(cluster, topic, partition, broker, body.at, leave_isr=body.leave_isr)
@@ -154,14 +155,14 @@ async def hold(
 
 
 @serves("release")
-async def release(server: Served, topic: str, partition: int, broker: int) -> PartitionState:
+async def release(server: Server, topic: str, partition: int, broker: int) -> PartitionState:
     operator_actions.release(server.cluster, topic, partition, broker)
     return partition_state(server.cluster, topic, partition)
 
 
 @serves("step")
 async def step(
-    server: Served, topic: str, partition: int, broker: int, body: StepBody = _STEP
+    server: Server, topic: str, partition: int, broker: int, body: StepBody = _STEP
 ) -> StepState:
     steps = operator_actions.step(server.cluster, topic, partition, broker, body.fetches)
     return StepState(fetches=tuple(map(_fetch_state, steps)))
@@ -184,35 +185,33 @@ def _fetch_state(step: Step) -> FetchState:
 
 
 @serves("wipe")
-async def wipe(server: Served, topic: str, partition: int, broker: int) -> PartitionState:
+async def wipe(server: Server, topic: str, partition: int, broker: int) -> PartitionState:
     operator_actions.wipe(server.cluster, topic, partition, broker)
     return partition_state(server.cluster, topic, partition)
 
 
 @serves("stop_broker")
-async def stop_broker(server: Served, host: ReachedHost, broker: int) -> BrokerState:
+async def stop_broker(server: Server, host: str, broker: int) -> BrokerState:
     await server.stop_broker(broker)
     return broker_state(server.cluster, broker, reached_host=host)
 
 
 @serves("kill_broker")
 async def kill_broker(
-    server: Served, host: ReachedHost, broker: int, body: KillBody = _KILL
+    server: Server, host: str, broker: int, body: KillBody = _KILL
 ) -> BrokerState:
     await server.kill_broker(broker, body.fence)
     return broker_state(server.cluster, broker, reached_host=host)
 
 
 @serves("start_broker")
-async def start_broker(server: Served, host: ReachedHost, broker: int) -> BrokerState:
+async def start_broker(server: Server, host: str, broker: int) -> BrokerState:
     await server.start_broker(broker)
     return broker_state(server.cluster, broker, reached_host=host)
 
 
 @serves("isolate_broker")
-async def isolate_broker(
-    server: Served, host: ReachedHost, broker: int, body: IsolateBody
-) -> BrokerState:
+async def isolate_broker(server: Server, host: str, broker: int, body: IsolateBody) -> BrokerState:
     _isolate(server.cluster, broker, body)
     return broker_state(server.cluster, broker, reached_host=host)
 
@@ -237,18 +236,18 @@ def _isolate(cluster: Cluster, broker_id: int, body: IsolateBody) -> None:
 
 
 @serves("rejoin_broker")
-async def rejoin_broker(server: Served, host: ReachedHost, broker: int) -> BrokerState:
+async def rejoin_broker(server: Server, host: str, broker: int) -> BrokerState:
     operator_actions.rejoin(server.cluster, broker)
     return broker_state(server.cluster, broker, reached_host=host)
 
 
 @serves("advance_clock")
-async def advance_clock(server: Served, body: AdvanceBody) -> ClockState:
+async def advance_clock(server: Server, body: AdvanceBody) -> ClockState:
     server.advance(body.ms)
     return clock_state(server.cluster)
 
 
 @serves("reset")
-async def reset(server: Served) -> Done:
+async def reset(server: Server) -> Done:
     await server.reset()
     return Done()

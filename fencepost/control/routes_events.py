@@ -10,20 +10,24 @@ the answer ends with the events so far, each a line of JSON.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
+from functools import cache
 from typing import Annotated, Final
 
-from fastapi import Depends, Header, Query, Request
-from fastapi.responses import Response, StreamingResponse
+from pydantic import Field, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Event, Events, Kind
+from fencepost.broker.server.server import Server
 from fencepost.control import end_state
 from fencepost.control.message_json import event_state
+from fencepost.control.request_binding import read_text
 from fencepost.control.routes_journal import read_journal
-from fencepost.control.routing import Served, serves
+from fencepost.control.routing import serves
 from fencepost.control.timeline import timeline_lines, trimmed
 from fencepost.protocol.errors import ErrorCode
-from fencepost.verbs.answers.cluster import EventState, TimelineState
+from fencepost.verbs.answers.cluster import TimelineState
 from fencepost.verbs.bodies import MAX_LISTED, EventFilter, TimelineQuery, TraceQuery
 
 MAX_STREAMS: Final = 128
@@ -33,7 +37,10 @@ KEEP_ALIVE_S: Final = 15.0
 _COMMENT: Final = ": still here\n\n"
 _PORTION: Final = 512
 """How many events are sent before the loop serves others."""
-_LINES_TYPE: Final = "application/x-ndjson"
+LINES_TYPE: Final = "application/x-ndjson"
+STREAM_TYPE: Final = "text/event-stream"
+LAST_EVENT_ID: Final = "last-event-id"
+"""The header of a browser that connects again."""
 
 
 class EventStream:
@@ -119,38 +126,26 @@ async def _lines(events: list[Event]) -> AsyncIterator[str]:
         await asyncio.sleep(0)
 
 
-async def _event_stream(request: Request) -> EventStream:
-    stream: EventStream = request.app.state.event_stream
-    return stream
-
-
 class _EventStreamResponse(StreamingResponse):
     """Server-sent events."""
 
-    media_type = "text/event-stream"
+    media_type = STREAM_TYPE
 
 
-@serves(
-    "events",
-    response_class=_EventStreamResponse,
-    responses={
-        200: {
-            "model": EventState,
-            "description": "The data of each event; without follow, each is a line",
-            "content": {_LINES_TYPE: {}},
-        }
-    },
-)
-async def events(
-    server: Served,
-    stream: Annotated[EventStream, Depends(_event_stream)],
-    wanted: Annotated[EventFilter, Query()],
-    last_event_id: Annotated[int | None, Header(ge=0)] = None,
-) -> Response:
+@cache
+def last_event_id() -> TypeAdapter[int]:
+    """The type of that header."""
+    return TypeAdapter(Annotated[int, Field(ge=0)])
+
+
+@serves("events")
+async def events(server: Server, request: Request, wanted: EventFilter) -> Response:
     if not wanted.follow:
         found = server.cluster.events.since(wanted.since or 0)
-        return StreamingResponse(_lines(found), media_type=_LINES_TYPE)
-    since = wanted.since if last_event_id is None else last_event_id
+        return StreamingResponse(_lines(found), media_type=LINES_TYPE)
+    stream: EventStream = request.app.state.event_stream
+    last = request.headers.get(LAST_EVENT_ID)
+    since = wanted.since if last is None else read_text(LAST_EVENT_ID, last, last_event_id())
     return _EventStreamResponse(stream.watch(since))
 
 
@@ -158,7 +153,7 @@ async def events(
 
 
 @serves("timeline")
-async def timeline(server: Served, wanted: Annotated[TimelineQuery, Query()]) -> TimelineState:
+async def timeline(server: Server, wanted: TimelineQuery) -> TimelineState:
     cluster = server.cluster
     events = [event_state(event) for event in cluster.events.since(wanted.since)]
     query = TraceQuery(since=wanted.requests_since, limit=MAX_LISTED)

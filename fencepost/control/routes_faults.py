@@ -3,16 +3,15 @@
 A fault of connections has taken effect on the ports when a verb answers.
 """
 
-from typing import Annotated
-
-from fastapi import Query, Request
+from starlette.requests import Request
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.faults.registry import Fault
 from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.node.cluster import Cluster
-from fencepost.control.routing import Served, listening, serves, wait_within
+from fencepost.broker.server.server import Server
+from fencepost.control.routing import listening, serves, wait_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers import Done
 from fencepost.verbs.answers.cluster import FaultState
@@ -61,7 +60,7 @@ def _is_of_faults(event: Event) -> bool:
 
 
 @serves("add_fault")
-async def add_fault(server: Served, body: FaultBody) -> FaultState:
+async def add_fault(server: Server, body: FaultBody) -> FaultState:
     cluster = server.cluster
     added = cluster.faults.add(read_rule(cluster, body))
     await server.apply_faults()
@@ -69,21 +68,21 @@ async def add_fault(server: Served, body: FaultBody) -> FaultState:
 
 
 @serves("faults")
-async def faults(server: Served) -> list[FaultState]:
+async def faults(server: Server) -> list[FaultState]:
     return [fault_state(each) for each in server.cluster.faults.all()]
 
 
 @serves("fault")
-async def fault(server: Served, id: int) -> FaultState:  # noqa: A002  # its name in the path
+async def fault(server: Server, id: int) -> FaultState:  # noqa: A002  # its name in the path
     return fault_state(server.cluster.faults.get(id))
 
 
 @serves("wait_for_fault")
 async def wait_for_fault(
-    server: Served,
+    server: Server,
     request: Request,
     id: int,  # noqa: A002  # its name in the path
-    wanted: Annotated[HitsFilter, Query()],
+    wanted: HitsFilter,
 ) -> FaultState:
     cluster = server.cluster
     found = cluster.faults.get(id)
@@ -98,14 +97,14 @@ async def wait_for_fault(
 
 
 @serves("remove_fault")
-async def remove_fault(server: Served, id: int) -> FaultState:  # noqa: A002  # its name in the path
+async def remove_fault(server: Server, id: int) -> FaultState:  # noqa: A002  # its name in the path
     removed = server.cluster.faults.remove(id)
     await server.apply_faults()
     return fault_state(removed)
 
 
 @serves("remove_faults")
-async def remove_faults(server: Served) -> Done:
+async def remove_faults(server: Server) -> Done:
     server.cluster.faults.remove_all()
     await server.apply_faults()
     return Done()

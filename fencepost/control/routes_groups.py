@@ -7,15 +7,16 @@ them.
 import asyncio
 from typing import Final
 
-from fastapi import Request
+from starlette.requests import Request
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.node import group_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.node.group_actions import NewOffset
+from fencepost.broker.server.server import Server
 from fencepost.control.group_state import group_state, groups_state
-from fencepost.control.routing import Served, Unmet, outcome_within, serves, wait_within
+from fencepost.control.routing import Unmet, outcome_within, serves, wait_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers.groups import GroupNotReady, GroupsState, GroupState
 from fencepost.verbs.bodies import DEFAULT_TIMEOUT_MS
@@ -33,12 +34,12 @@ _WAIT: Final = GroupWaitBody()
 
 
 @serves("groups")
-async def groups(server: Served) -> GroupsState:
+async def groups(server: Server) -> GroupsState:
     return groups_state(server.cluster)
 
 
 @serves("group")
-async def group(server: Served, group: str) -> GroupState:
+async def group(server: Server, group: str) -> GroupState:
     return _state(server.cluster, group)
 
 
@@ -46,9 +47,9 @@ def _state(cluster: Cluster, group_id: str) -> GroupState:
     return group_state(cluster, group_actions.find_group(cluster, group_id))
 
 
-@serves("wait_for_group", responses={409: {"model": GroupNotReady, "description": "Not ready"}})
+@serves("wait_for_group", conflict=(GroupNotReady, "Not ready"))
 async def wait_for_group(
-    server: Served, request: Request, group: str, body: GroupWaitBody = _WAIT
+    server: Server, request: Request, group: str, body: GroupWaitBody = _WAIT
 ) -> GroupState:
     looking = _until_ready(server.cluster, group, body)
     found = await wait_within(body.timeout_ms, request, looking)
@@ -93,27 +94,27 @@ def _members(count: int) -> str:
 
 
 @serves("remove_member")
-async def remove_member(server: Served, request: Request, group: str, member: str) -> GroupState:
+async def remove_member(server: Server, request: Request, group: str, member: str) -> GroupState:
     answer = group_actions.remove_member(server.cluster, group, member)
     await outcome_within(DEFAULT_TIMEOUT_MS, request, answer)
     return _state(server.cluster, group)
 
 
 @serves("rebalance_group")
-async def rebalance_group(server: Served, group: str) -> GroupState:
+async def rebalance_group(server: Server, group: str) -> GroupState:
     group_actions.force_rebalance(server.cluster, group)
     return _state(server.cluster, group)
 
 
 @serves("move_coordinator")
-async def move_coordinator(server: Served, group: str, body: CoordinatorBody) -> GroupState:
+async def move_coordinator(server: Server, group: str, body: CoordinatorBody) -> GroupState:
     group_actions.move_coordinator(server.cluster, group, body.broker)
     return _state(server.cluster, group)
 
 
 @serves("set_offsets")
 async def set_offsets(
-    server: Served, request: Request, group: str, body: OffsetsBody
+    server: Server, request: Request, group: str, body: OffsetsBody
 ) -> GroupState:
     given = [
         NewOffset(each.topic, each.partition, each.offset, each.leader_epoch)
@@ -125,7 +126,7 @@ async def set_offsets(
 
 @serves("delete_offsets")
 async def delete_offsets(
-    server: Served, request: Request, group: str, body: TopicsBody
+    server: Server, request: Request, group: str, body: TopicsBody
 ) -> GroupState:
     await _committed(request, group_actions.delete_offsets(server.cluster, group, body.topics))
     return _state(server.cluster, group)

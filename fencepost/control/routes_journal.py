@@ -6,16 +6,17 @@ are decoded in small portions, between which the loop serves the clients.
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Final
+from typing import Final
 from uuid import UUID
 
-from fastapi import Query, Request
+from starlette.requests import Request
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.server.journal import MAX_EXCHANGES, AnyExchange, Exchange, Journal
+from fencepost.broker.server.server import Server
 from fencepost.control.message_json import SHORT, exchange_state
-from fencepost.control.routing import Served, listening, serves, wait_within
+from fencepost.control.routing import listening, serves, wait_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import find_api, find_error
 from fencepost.verbs.answers.cluster import ExchangeState
@@ -23,14 +24,12 @@ from fencepost.verbs.bodies import TraceFilter, TraceQuery, TraceWait
 
 
 @serves("trace")
-async def trace(server: Served, wanted: Annotated[TraceQuery, Query()]) -> list[ExchangeState]:
+async def trace(server: Server, wanted: TraceQuery) -> list[ExchangeState]:
     return await read_journal(server.journal, server.cluster, wanted)
 
 
 @serves("wait_for_trace")
-async def wait_for_trace(
-    server: Served, request: Request, wanted: Annotated[TraceWait, Query()]
-) -> ExchangeState:
+async def wait_for_trace(server: Server, request: Request, wanted: TraceWait) -> ExchangeState:
     journal = server.journal
     before = journal.newest
     exchange_filter = ExchangeFilter(wanted, server.cluster)

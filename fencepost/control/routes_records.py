@@ -8,9 +8,9 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import Query, Request
+from starlette.requests import Request
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Event
@@ -20,9 +20,10 @@ from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.node.operator_actions import find_leader
 from fencepost.broker.node.record_actions import NewRecord, ReadableRange, StoredRecord
 from fencepost.broker.produce.append import ALL
+from fencepost.broker.server.server import Server
 from fencepost.control.record_expectation import FoundRecord, RecordSearch
 from fencepost.control.record_reading import ReadRecords, read_forward, read_last
-from fencepost.control.routing import Served, Unmet, outcome_within, serves, wait_within
+from fencepost.control.routing import Unmet, outcome_within, serves, wait_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import NO_PRODUCER_ID, increment_sequence
 from fencepost.verbs.answers.records import (
@@ -48,7 +49,7 @@ from fencepost.verbs.record_encoding import Encoding, encode_text, encode_value,
 
 @serves("produce_records")
 async def produce_records(
-    server: Served, request: Request, topic: str, body: ProduceBody
+    server: Server, request: Request, topic: str, body: ProduceBody
 ) -> ProducedRecords:
     appended = record_actions.append(
         server.cluster,
@@ -80,7 +81,7 @@ def _new_record(given: NewRecordBody, encoding: Encoding) -> NewRecord:
 
 @serves("read_records")
 async def read_records(
-    server: Served, topic: str, partition: int, wanted: Annotated[RecordsQuery, Query()]
+    server: Server, topic: str, partition: int, wanted: RecordsQuery
 ) -> RecordsState:
     readable = record_actions.readable_range(
         server.cluster, topic, partition, committed=wanted.isolation == "read_committed"
@@ -130,9 +131,9 @@ def _record_state(index: int, stored: StoredRecord, encoding: Encoding) -> Recor
 # -- expect -------------------------------------------------------------------------------------
 
 
-@serves("expect_records", responses={409: {"model": RecordsMissing, "description": "Not there"}})
+@serves("expect_records", conflict=(RecordsMissing, "Not there"))
 async def expect_records(
-    server: Served, request: Request, topic: str, body: ExpectBody
+    server: Server, request: Request, topic: str, body: ExpectBody
 ) -> ExpectedRecords:
     if body.partition is not None and topic in server.cluster.controller.image.topics:
         server.cluster.controller.partition(topic, body.partition)

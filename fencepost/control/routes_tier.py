@@ -13,8 +13,9 @@ from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.faults.remote_storage import RemoteFault, RemoteFaultRule, RemoteOperation
 from fencepost.broker.node import tier_actions
 from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.server.server import Server
 from fencepost.control.cluster_state import remote_segment_state, remote_state
-from fencepost.control.routing import Served, listening, serves
+from fencepost.control.routing import listening, serves
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.tier.object_store import TierError
 from fencepost.verbs.answers import Done
@@ -118,12 +119,12 @@ _SOME_ERROR = "a test lets it fail"
 
 
 @serves("tier")
-async def tier(server: Served, topic: str, partition: int, body: TierBody) -> TierState:
+async def tier(server: Server, topic: str, partition: int, body: TierBody) -> TierState:
     return await run_tier_action(server.cluster, topic, partition, body.action)
 
 
 @serves("add_tier_fault")
-async def add_tier_fault(server: Served, body: TierFaultBody) -> TierFaultState:
+async def add_tier_fault(server: Server, body: TierFaultBody) -> TierFaultState:
     rule = RemoteFaultRule(
         operation=RemoteOperation(body.operation),
         error=_SOME_ERROR if body.error is True else body.error,
@@ -134,19 +135,19 @@ async def add_tier_fault(server: Served, body: TierFaultBody) -> TierFaultState:
 
 
 @serves("tier_faults")
-async def tier_faults(server: Served) -> list[TierFaultState]:
+async def tier_faults(server: Server) -> list[TierFaultState]:
     return [_tier_fault_state(each) for each in server.cluster.tier_faults.all()]
 
 
 @serves("remove_tier_fault")
-async def remove_tier_fault(server: Served, id: int) -> TierFaultState:  # noqa: A002  # in the path
+async def remove_tier_fault(server: Server, id: int) -> TierFaultState:  # noqa: A002  # in the path
     fault = _find_tier_fault(server.cluster, id)
     server.cluster.tier_faults.remove(id)
     return _tier_fault_state(fault)
 
 
 @serves("remove_tier_faults")
-async def remove_tier_faults(server: Served) -> Done:
+async def remove_tier_faults(server: Server) -> Done:
     for fault in server.cluster.tier_faults.all():
         server.cluster.tier_faults.remove(fault.id)
     return Done()

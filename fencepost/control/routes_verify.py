@@ -11,13 +11,14 @@ from fencepost.broker.faults.request_fields import group_fields, transactional_i
 from fencepost.broker.faults.selectors import Apis, Selectors
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.server.journal import MAX_BYTES, MAX_EXCHANGES
+from fencepost.broker.server.server import Server
 from fencepost.control.request_search import (
     FoundRequests,
     PastRequest,
     RequestSearch,
     request_matcher,
 )
-from fencepost.control.routing import Served, Unmet, serves
+from fencepost.control.routing import Unmet, serves
 from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers.verify import NearRequest, RequestsNotVerified, Verified
 from fencepost.verbs.verify_bodies import VerifyBody
@@ -31,10 +32,8 @@ _MAX_TEXT: Final = 100
 """Characters of what a request has, in a message."""
 
 
-@serves(
-    "verify", responses={409: {"model": RequestsNotVerified, "description": "Another number came"}}
-)
-async def verify(server: Served, body: VerifyBody) -> Verified:
+@serves("verify", conflict=(RequestsNotVerified, "Another number came"))
+async def verify(server: Server, body: VerifyBody) -> Verified:
     given = body.model_dump(exclude_unset=True, exclude={"count", "since"})
     selectors = Selectors.from_json(given)
     _check_broker(server.cluster, selectors)

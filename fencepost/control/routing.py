@@ -6,22 +6,23 @@ with the request's timeout or with its client's connection.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Final, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Final, Generic, TypeAlias, TypeVar
 
-from fastapi import APIRouter, Depends, Request
+from starlette.requests import Request
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.server.server import Server
 from fencepost.control.verb_events import recorded
 from fencepost.protocol.errors import ErrorCode
-from fencepost.verbs.answers import ErrorAnswer
-from fencepost.verbs.catalogue import VERBS, Method
-from fencepost.verbs.models import add_descriptions
+from fencepost.verbs.answers import Answer, ErrorAnswer
+from fencepost.verbs.catalogue import VERBS, Method, Verb
 
-F = TypeVar("F", bound=Callable[..., object])
+Carrier: TypeAlias = Callable[..., Awaitable[object]]
+"""A function that carries out a verb: see `request_binding` for its parameters."""
+F = TypeVar("F", bound=Carrier)
 
 
 class Unmet(ControllerError):
@@ -35,48 +36,31 @@ class Unmet(ControllerError):
         self.answer = answer
 
 
-add_descriptions()  # before any route is made of the models
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """A verb, and the function that carries it out."""
 
-router: Final = APIRouter(
-    responses={"4XX": {"model": ErrorAnswer, "description": "Refused"}},
-)
-
-
-async def _served(request: Request) -> Server:
-    server: Server = request.app.state.server
-    return server
+    verb: Verb
+    function: Carrier
+    conflict: tuple[type[Answer], str] | None = None
+    """The answer of status 409 where it is more than an error, and its description."""
 
 
-async def _reached_host(request: Request) -> str:
-    host: str = request.scope["server"][0]
-    return host
+OPERATIONS: Final[dict[str, Operation]] = {}
+"""By the names of their verbs, filled by the modules of routes."""
 
 
-Served = Annotated[Server, Depends(_served)]
-ReachedHost = Annotated[str, Depends(_reached_host)]
-"""The server's own address, as the client has connected to it."""
-
-
-def serves(name: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401  # FastAPI's own
-    """Register a function as the route of a verb. Its parameters are those of the verb.
-
-    :param settings: Further arguments of the route.
-    """
+def serves(name: str, *, conflict: tuple[type[Answer], str] | None = None) -> Callable[[F], F]:
+    """Register a function as the route of a verb."""
     verb = VERBS[name]
-    path = verb.path.format_map({each: _parameter(each) for each in verb.path_parameters})
 
     def register(function: F) -> F:
         assert function.__name__ == name, f"{function.__name__} is to be named {name}"
-        route = router.api_route(path, methods=[verb.method], description=verb.summary, **settings)
-        route(function if verb.method is Method.GET else recorded(verb, function))
+        carrier = function if verb.method is Method.GET else recorded(verb, function)
+        OPERATIONS[name] = Operation(verb=verb, function=carrier, conflict=conflict)
         return function
 
     return register
-
-
-def _parameter(name: str) -> str:
-    """A parameter in a route's path: names of groups and members may have slashes."""
-    return f"{{{name}:path}}" if name in ("group", "member") else f"{{{name}}}"
 
 
 T = TypeVar("T")

@@ -39,7 +39,7 @@ MAX_ADVANCE_MS: Final = 31 * 24 * 3600 * 1000
 class Body(BaseModel):
     """A request. No value is converted, and an unknown field is refused."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
     null_counts: ClassVar[frozenset[str]] = frozenset()
     """Fields of which null says something else than their absence."""

@@ -59,10 +59,7 @@ def add_descriptions() -> None:
     for model in made:
         _add_descriptions(model)
     for model in made:
-        # The schema may have been built without them. It is built now and not on first use, because
-        # FastAPI silences pydantic's warnings about parameters only while it makes a route.
-        model.model_config["defer_build"] = False
-        model.model_rebuild(force=True)
+        model.model_rebuild(force=True)  # the schema may have been built without them
 
 
 def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:

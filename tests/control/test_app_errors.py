@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from starlette.applications import Starlette
 
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.control.app import create_app
@@ -180,7 +180,7 @@ requests = st.one_of(
 
 
 @pytest.fixture
-async def app() -> AsyncIterator[FastAPI]:
+async def app() -> AsyncIterator[Starlette]:
     async with running(clock=ManualClock()) as server:
         yield create_app(server)
 
@@ -191,7 +191,7 @@ async def app() -> AsyncIterator[FastAPI]:
 )
 @given(asked=st.lists(requests, min_size=1, max_size=6))
 async def test_whatever_is_asked_the_answer_is_a_success_or_a_refusal(
-    app: FastAPI, asked: list[tuple[str, str, object]]
+    app: Starlette, asked: list[tuple[str, str, object]]
 ) -> None:
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://control") as client:

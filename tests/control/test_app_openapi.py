@@ -90,7 +90,7 @@ _TYPES: Final[dict[str, type | tuple[type, ...]]] = {
 
 
 class Schemas:
-    """A document's schemas; as much of JSON Schema as FastAPI writes for our models."""
+    """A document's schemas; as much of JSON Schema as our models need."""
 
     def __init__(self, document: Json) -> None:
         self._document = document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from fencepost.control.app import _description
+from fencepost.control.openapi import description
 from fencepost.verbs.answers.topics import PartitionState, ReplicaState
 from fencepost.verbs.bodies import FaultBody, TraceQuery, TraceWait
 from fencepost.verbs.models import add_descriptions
@@ -36,7 +36,7 @@ def test_schemas_say_so_also_those_of_models_in_models() -> None:
 
 
 def test_openapi_says_so_of_bodies_and_of_queries() -> None:
-    document = _description()
+    document = description()
     body = document["components"]["schemas"]["HoldBody"]["properties"]["at"]
     assert body["description"].startswith("It fetches up to this offset")
     parameters = document["paths"]["/v1/trace"]["get"]["parameters"]
@@ -59,5 +59,5 @@ def test_models_that_were_used_before_are_described_all_the_same() -> None:
 
 
 def test_the_control_api_is_made_without_a_warning() -> None:
-    code = "from fencepost.control.app import _description; _description()"
+    code = "from fencepost.control import app; app._description()"
     assert run([sys.executable, "-W", "error", "-c", code]).err == ""

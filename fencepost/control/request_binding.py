@@ -1,0 +1,133 @@
+"""The parameters of the function that carries out a verb, read from an HTTP request.
+
+Their names say where each comes from: ``server``, ``host`` (this server's own address, as the
+client has connected to it), ``request``; the parameters of the path, as the catalogue types them;
+``body`` (a POST's) and ``wanted`` (a GET's query), both of the verb's request model.
+"""
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Final, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from fencepost.control.routing import Carrier, Operation
+from fencepost.verbs.bodies import Body
+from fencepost.verbs.catalogue import PATH_TYPES
+from fencepost.verbs.models import problem
+
+T = TypeVar("T")
+BODY: Final = "body"
+QUERY: Final = "wanted"
+_OF_REQUEST: Final[Mapping[str, Callable[[Request], object]]] = {
+    "server": lambda request: request.app.state.server,
+    "host": lambda request: request.scope["server"][0],
+    "request": lambda request: request,
+}
+_NO_OBJECT: Final = (
+    "the body is to be a JSON object, sent with the header Content-Type: application/json"
+)
+
+
+class InvalidRequest(Exception):
+    """A request has wrong parameters. Its text names every one of them."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        super().__init__("; ".join(dict.fromkeys(texts)))
+
+
+def parameters(function: Carrier) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a function that carries out a verb."""
+    return inspect.signature(function).parameters
+
+
+async def bind(operation: Operation, request: Request) -> dict[str, object]:
+    """The arguments for an operation's function.
+
+    :raises InvalidRequest: Where some are missing or wrong.
+    :raises HTTPException: 400 where the body is no text, or nested too deeply.
+    """
+    bound: dict[str, object] = {}
+    wrong: list[str] = []
+    model = operation.verb.request_model
+    for name, parameter in parameters(operation.function).items():
+        try:
+            if name in _OF_REQUEST:
+                bound[name] = _OF_REQUEST[name](request)
+            elif name in PATH_TYPES:
+                bound[name] = read_text(name, request.path_params[name], _path_adapter(name))
+            elif name == QUERY:
+                assert model is not None
+                bound[name] = _read_query(model, request)
+            else:
+                assert name == BODY
+                assert model is not None
+                optional = parameter.default is not parameter.empty
+                found = await _read_body(model, request, optional=optional)
+                bound |= {} if found is None else {name: found}
+        except InvalidRequest as error:
+            wrong.append(str(error))
+    if wrong:
+        raise InvalidRequest(wrong)
+    return bound
+
+
+def read_text(name: str, text: str, adapter: TypeAdapter[T]) -> T:
+    """A parameter that HTTP has as text.
+
+    :raises InvalidRequest: Where it is not of the adapter's type.
+    """
+    try:
+        return adapter.validate_python(text)
+    except ValidationError as error:
+        found = [problem((name, *each["loc"]), each) for each in error.errors()]
+        raise InvalidRequest(found) from None
+
+
+@cache
+def _path_adapter(name: str) -> TypeAdapter[object]:
+    return TypeAdapter(PATH_TYPES[name])
+
+
+def _read_query(model: type[Body], request: Request) -> Body:
+    try:
+        return model.model_validate(dict(request.query_params))
+    except ValidationError as error:
+        raise InvalidRequest(problem(each["loc"], each) for each in error.errors()) from None
+
+
+async def _read_body(model: type[Body], request: Request, *, optional: bool) -> Body | None:
+    """The body; None where it is left out and may be."""
+    content = await _read_json(request)
+    if content is None and optional:
+        return None
+    if content is None:
+        raise InvalidRequest((_NO_OBJECT,))
+    try:
+        return model.model_validate(content, from_attributes=True)
+    except ValidationError as error:
+        raise InvalidRequest(map(_body_problem, error.errors())) from None
+
+
+def _body_problem(error: ErrorDetails) -> str:
+    is_whole = not error["loc"] and error["type"] != "value_error"
+    return _NO_OBJECT if is_whole else problem(error["loc"], error)
+
+
+async def _read_json(request: Request) -> object:
+    """What a body says; None without one."""
+    content = await request.body()
+    if not content:
+        return None
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        text = f"the body is no JSON: {error.msg} at character {error.pos}"
+        raise InvalidRequest((text,)) from None
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise HTTPException(400) from error
