@@ -124,8 +124,9 @@ $(RUN): requirements/tier.txt requirements/build.txt pyproject.toml | $(BIN)/pyt
 	$(INSTALL_PROJECT)
 	@touch $@
 
+# Not compiled: most of what the linters and Spark bring is never imported, and the rest is compiled then.
 $(DEV): $(wildcard requirements/*.txt) pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --require-hashes $(patsubst %,-r requirements/%.txt,run spark build lint test)
+	$(PIP) install --quiet --no-compile --require-hashes $(patsubst %,-r requirements/%.txt,run spark build lint test)
 	$(INSTALL_PROJECT)
 	@touch $(RUN) $@
 
@@ -144,5 +145,5 @@ $(OLDEST)/.installed: requirements/oldest.txt pyproject.toml
 
 $(AUDIT)/.installed: requirements/audit.txt
 	$(PYTHON) -m venv --clear $(AUDIT)
-	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.txt
+	$(AUDIT)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements/audit.txt
 	@touch $@

@@ -29,7 +29,7 @@ from tests.conditional.weather import bad_weather
 from tests.harness.log_reader import log_of
 from tests.harness.served_cluster import Cluster, serve
 
-APPENDS: Final = int(os.environ.get("FENCEPOST_APPENDS", "4000"))
+APPENDS: Final = int(os.environ.get("FENCEPOST_APPENDS", "2000"))
 SEED: Final = int(os.environ.get("FENCEPOST_APPENDS_SEED", "27"))
 NAMES: Final = ("ann", "bob")
 TIMESTAMP: Final = 1_700_000_000_000

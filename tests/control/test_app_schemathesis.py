@@ -24,7 +24,7 @@ from tests.harness.served_cluster import Cluster, serving
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SECONDS: Final = int(os.environ.get("FENCEPOST_SCHEMATHESIS_S", "10"))
+SECONDS: Final = int(os.environ.get("FENCEPOST_SCHEMATHESIS_S", "5"))
 ROOT: Final = Path(__file__).parents[2]
 NOT_ASKED: Final = ("/v1/events", "/v1/reset", "/")
 """A stream that does not end, what would harm anybody, and a page for people."""

@@ -31,7 +31,7 @@ from tests.durability.scenes import Scene
 from tests.durability.verdict import Verdict
 from tests.harness.durable_driver import DIR
 
-CORRUPTIONS: Final = int(os.environ.get("FENCEPOST_CORRUPTIONS", "30"))
+CORRUPTIONS: Final = int(os.environ.get("FENCEPOST_CORRUPTIONS", "12"))
 EACH: Final = 10
 """Corruptions of each scene, which takes as long to play as one of them to judge."""
 ENDS: Final = [(1, True), (1, False), (3, True), (3, False)]

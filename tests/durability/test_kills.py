@@ -20,7 +20,7 @@ from tests.durability.load import PARTITIONS, TOPIC, Acknowledged, Committing, P
 from tests.harness.durable_cluster import DurableCluster
 from tests.harness.wait import wait_until
 
-KILLS: Final = int(os.environ.get("FENCEPOST_KILLS", "5"))
+KILLS: Final = int(os.environ.get("FENCEPOST_KILLS", "3"))
 LONGEST_S: Final = 0.8
 """That a process lives under load."""
 

@@ -167,7 +167,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     (tmp_path / "fencepost").symlink_to(ROOT)
     kept = {key: value for key, value in os.environ.items() if not key.startswith("FENCEPOST_")}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**kept, "PATH": path, "COLUMNS": "160"}
+    environment = {**kept, "PATH": path, "COLUMNS": "160", "PIP_NO_COMPILE": "1"}
     with Dialogue(["bash"], tmp_path / "terminal.log", env=environment) as terminal:
         made = Reader(folder=tmp_path, terminal=terminal)
         made.type(f"cd {shlex.quote(str(tmp_path))}")

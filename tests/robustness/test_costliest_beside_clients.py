@@ -19,11 +19,10 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from fencepost.protocol.apis import APIS
-from tests.harness.require import under_ci
 from tests.harness.served_cluster import Cluster
 from tests.robustness.costliest import TOPICS, Shape, shapes
 
-SECONDS: Final = float(os.environ.get("FENCEPOST_FUZZ_SECONDS") or (10 if under_ci() else 5))
+SECONDS: Final = float(os.environ.get("FENCEPOST_FUZZ_SECONDS") or (5))
 SEED: Final = int(os.environ.get("FENCEPOST_FUZZ_SEED") or random.SystemRandom().getrandbits(32))
 SIZES: Final = (1_000, 20_000, 200_000)
 ANSWER_S: Final = 60.0

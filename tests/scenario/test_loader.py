@@ -310,7 +310,7 @@ def places(data: object) -> Iterator[tuple[Any, object]]:
         yield from places(value)
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("FENCEPOST_SCENARIO_FILES", "60"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("FENCEPOST_SCENARIO_FILES", "30"))))
 def test_any_file_is_a_scenario_or_is_refused_in_one_line(seed: int) -> None:
     drawn = random.Random(seed)
     data = yaml.safe_load(drawn.choice(sorted(shipped().values())).read_text("utf-8"))

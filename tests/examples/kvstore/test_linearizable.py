@@ -24,7 +24,7 @@ from tests.examples.kvstore.mutants import HastyLeader, TrustingWal
 if TYPE_CHECKING:
     from fencepost.broker.server.server import Server
 
-SEEDS: Final = int(os.environ.get("FENCEPOST_KV_SEEDS", "40"))
+SEEDS: Final = int(os.environ.get("FENCEPOST_KV_SEEDS", "15"))
 MUTANT_SEEDS: Final = 20
 """How many of them to run at a time, and ..."""
 MOST_ROUNDS: Final = 10
