@@ -212,18 +212,18 @@ class Cluster:
         and producer ids are new ones: what a client remembers of a topic of the same name is not
         mistaken for it.
         """
-        self._effect_reports.reset()
-        self.faults.reset()
-        self.tier_faults.reset()
-        self.controller.reset()
-        for broker in self.brokers.values():
-            broker.replica_manager.holds.clear()
-            broker.fetch_sessions.clear()
-            broker.client_metrics.clear()
-        for periodic in self._log_maintenance:  # what runs when is not to depend on what was before
-            periodic.start()
-        self._start()
-        self.events.emit(Kind.RESET)
+        with self.events.resetting():
+            self._effect_reports.reset()
+            self.faults.reset()
+            self.tier_faults.reset()
+            self.controller.reset()
+            for broker in self.brokers.values():
+                broker.replica_manager.holds.clear()
+                broker.fetch_sessions.clear()
+                broker.client_metrics.clear()
+            for periodic in self._log_maintenance:
+                periodic.start()  # what runs when is not to depend on what was before
+            self._start()
 
     def close(self) -> None:
         """End it in order, so that it can go on from its data directory; nothing without one."""
