@@ -418,7 +418,7 @@ def _partition(
                 "leader": now.leader,
                 "previous_leader": was.leader,
                 "leader_epoch": now.leader_epoch,
-                "unclean": now.leader not in (NO_LEADER, *was.isr, *was.elr),
+                "unclean": now.is_led_uncleanly_after(was),
             },
         )
     if set(now.isr) != set(was.isr):

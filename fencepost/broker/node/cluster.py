@@ -34,6 +34,7 @@ from fencepost.broker.network.links import CONTROLLER, BrokerId, Network, Transp
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.controller_server import ControllerServer
 from fencepost.broker.node.persistence import MakePersistence, Persistence
+from fencepost.broker.node.unclean_elections import emit_lost_by_elections
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.log_dir_placement import (
     IN_MEMORY,
@@ -261,6 +262,7 @@ class Cluster:
         if self.persistence is not None:
             self.persistence.append_changes(before, image, changed)
         self.events.emit_changes(before, image, changed)
+        emit_lost_by_elections(self.events, self.brokers, before, image, changed)
         self._effect_reports.report_changes(before, image, changed)
         self.faults.leader_epoch_history.record(before.topics, image.topics, changed)
         for broker_id in self.brokers:
