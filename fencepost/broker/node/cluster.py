@@ -43,6 +43,7 @@ from fencepost.broker.replication.log_dir_placement import (
 )
 from fencepost.broker.replication.log_maintenance import LogMaintenance
 from fencepost.broker.replication.replica_storage import MemoryReplicaStorage, ReplicaStorage
+from fencepost.broker.tiering.operations_in_flight import OperationsInFlight, TrackedObjectStore
 from fencepost.broker.tiering.remote_storage_metrics import CountedObjectStore, RemoteStorageMetrics
 from fencepost.protocol.apis import STABLE_VERSIONS
 from fencepost.protocol.byte_utils import format_uuid
@@ -176,14 +177,12 @@ class Cluster:
         self._effect_reports.report_static(options.configs, options.broker_configs)
         self.tier_faults = RemoteFaultRegistry(self.scheduler, self.events)
         self.remote_storage_metrics = RemoteStorageMetrics()
+        self.tier_operations = OperationsInFlight(self.scheduler)
         self.objects = self._make_objects(make_objects)
         """The remote tier itself, before which no faults stand; None where there is none."""
         self.controller = self._make_controller(log_levels or LogLevels())
         self._configs.update(self.controller.image)
-        self.controller_apis = ControllerApis(
-            self.controller, self._configs, self.scheduler, controller_handler_of
-        )
-        self.network.attach_controller(self.controller_apis)
+        self.controller_apis = self._make_controller_apis()
         self.controller_server = self._make_controller_server()
         """The controller behind a listener of its own; None where it has none."""
         if self.persistence is not None:
@@ -338,6 +337,11 @@ class Cluster:
             unstable_features=unstable,
         )
 
+    def _make_controller_apis(self) -> ControllerApis:
+        made = ControllerApis(self.controller, self._configs, self.scheduler, controller_handler_of)
+        self.network.attach_controller(made)
+        return made
+
     def _make_controller_server(self) -> ControllerServer | None:
         address = self.options.controller_address
         if address is None:
@@ -420,8 +424,9 @@ class Cluster:
         """The tier as brokers have it: counted, and behind its faults."""
         if objects is None:
             return None
+        tracked = TrackedObjectStore(objects, self.tier_operations)
         return CountedObjectStore(
-            FaultyObjectStore(objects, self.tier_faults), self.remote_storage_metrics
+            FaultyObjectStore(tracked, self.tier_faults), self.remote_storage_metrics
         )
 
     def _make_objects(self, make_objects: MakeObjectStore | None) -> ObjectStore | None:
