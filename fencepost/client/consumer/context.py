@@ -21,7 +21,7 @@ CONSUMER: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ConsumerContext:
-    """The assigned partitions, and what is known of their leaders."""
+    """The assigned partitions, and their leaders as metadata has them."""
 
     assignment: Assignment
     metadata: ClusterMetadata
