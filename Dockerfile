@@ -25,6 +25,19 @@ RUN apt-get update \
 USER 10001:10001
 ENTRYPOINT ["kcat"]
 
+# An S3 in memory for the remote tier, as the profile s3 of docker-compose.yml has it.
+FROM ${BASE} AS s3
+RUN python3 -m venv /opt/s3
+COPY requirements/s3.txt requirements/s3.txt
+RUN /opt/s3/bin/pip install --no-cache-dir --require-hashes -r requirements/s3.txt
+COPY tools/s3_server.py /opt/s3/s3_server.py
+USER 10001:10001
+EXPOSE 9000
+HEALTHCHECK --interval=2s --timeout=10s --start-period=10s --retries=5 \
+    CMD ["/opt/s3/bin/python", "/opt/s3/s3_server.py", "--check"]
+ENTRYPOINT ["/opt/s3/bin/python", "/opt/s3/s3_server.py"]
+CMD ["tier"]
+
 FROM ${BASE} AS fencepost
 COPY --from=build /opt/app /opt/app
 ENV PATH=/opt/app/bin:$PATH \

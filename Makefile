@@ -77,7 +77,7 @@ lock: ## Lock the newest versions that pyproject.toml allows (needs uv)
 	$(LOCK) --constraint requirements/all.in pyproject.toml --output-file requirements/run.txt
 	$(LOCK) --constraint requirements/all.in pyproject.toml --extra tier --output-file requirements/tier.txt
 	$(LOCK) --constraint requirements/all.in pyproject.toml --extra tier --extra spark --output-file requirements/spark.txt
-	for group in build lint test; do \
+	for group in build lint s3 test; do \
 		$(LOCK) --constraint requirements/all.in --group $$group --output-file requirements/$$group.txt || exit; \
 	done
 	rm requirements/all.in

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -53,7 +54,9 @@ EVERYTHING: Final = ServeOptions(
     brokers=3,
     broker_ids=(0, 1, 2),
     controller_ids=(3000, 3001),
-    controller_port=0,
+    controller=ListenerSpec(
+        name="CONTROLLER", host="0.0.0.0", port=0, advertised=AdvertisedAddress(host="kafka.test")
+    ),
     listeners=(
         ListenerSpec(
             host="0.0.0.0",
@@ -220,6 +223,48 @@ def test_a_size_of_memory(size: str, count: int) -> None:
     assert parse_options(["--max-memory", size], {}).max_memory == count
 
 
+@pytest.mark.parametrize(
+    ("arguments", "host", "port", "advertised"),
+    [
+        ("--controller-port 9093", "127.0.0.1", 9093, None),
+        ("--controller-port 9093 --advertise h", "127.0.0.1", 9093, AdvertisedAddress(host="h")),
+        (
+            "--controller-port 9093 --advertise h:29092",
+            "127.0.0.1",
+            9093,
+            AdvertisedAddress(host="h"),
+        ),
+        (
+            "--controller-port 9093 --advertise h:1{port}",
+            "127.0.0.1",
+            9093,
+            AdvertisedAddress(host="h", port="1{port}"),
+        ),
+        (
+            "--port 0 --listener controller://:9093,advertised=h:29093",
+            "0.0.0.0",
+            9093,
+            AdvertisedAddress(host="h", port="29093"),
+        ),
+    ],
+)
+def test_the_controllers_listener(
+    arguments: str, host: str, port: int, advertised: AdvertisedAddress | None
+) -> None:
+    options = parse_options(arguments.split(), {})
+    assert options.controller == ListenerSpec(
+        name="CONTROLLER", host=host, port=port, advertised=advertised
+    )
+    assert [each.name for each in options.listeners] == ["PLAINTEXT"]
+
+
+def test_a_controller_port_on_the_command_line_beats_listeners_from_the_environment() -> None:
+    environment = {"FENCEPOST_LISTENER": "A://h:1 CONTROLLER://h:2"}
+    options = parse_options(["--controller-port=3"], environment)
+    assert options.controller == ListenerSpec(name="CONTROLLER", host="h", port=3)
+    assert parse_options([], environment).controller == replace(options.controller, port=2)
+
+
 def test_broker_ids_are_in_ascending_order_and_as_many_as_there_are_brokers() -> None:
     for arguments in ("--broker-ids 2,0,1", "--brokers 3 --broker-ids 0,1,2"):
         options = parse_options(arguments.split(), {})
@@ -261,6 +306,15 @@ def test_a_config_value_may_be_empty() -> None:
         ("--brokers 3 --control-port 9094", "control port 9094 is also broker 3's port"),
         ("--brokers 3 --controller-port 9093", "controller port 9093 is also broker 2's port"),
         ("--controller-port 9644", "control port 9644 is also the controller's port"),
+        (
+            "--advertise kafka:3{port} --controller-port 39093",
+            "the controller would advertise port 339093, which is none",
+        ),
+        ("--listener CONTROLLER://:0,advertised=h:4{port}", "CONTROLLER has free ports, and so no"),
+        (
+            "--listener CONTROLLER://:9093 --controller-port 9093",
+            "--listener CONTROLLER:// stands in place of --controller-port",
+        ),
         ("--controller-port -1", "--controller-port: '-1' is not a number from 0 to 65535"),
         ("--host=", "--host: '' is not a host"),
         ("--host kafka:9092", "--host: 'kafka:9092' is not a host: a name or an address, without"),
@@ -298,7 +352,6 @@ def test_a_config_value_may_be_empty() -> None:
         ("--listener A://h:1,advertise=x:1", "'A://h:1,advertise=x:1' is not NAME://HOST:PORT"),
         ("--listener A://h:1,advertised=http://x", "is not HOST or HOST:PORT"),
         ("--listener SSL://h:1", "has the security protocol SSL, and only PLAINTEXT is served"),
-        ("--listener controller://h:1", "names the controller's listener, which --controller-por"),
         ("--listener A://h:1 --listener a://h:3", "--listener: 'a://h:3' gives A a second time"),
         ("--listener A://h:1 --port 1", "--listener stands in place of --port"),
         ("--listener A://h:1 --host h --port 1", "--listener stands in place of --host and --port"),

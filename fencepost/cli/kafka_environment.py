@@ -13,7 +13,7 @@ from typing import Final
 
 from fencepost.cli.environment import without_service_variables
 from fencepost.cli.option_values import OptionError, OptionText, parsed
-from fencepost.protocol.listener_text import PLAINTEXT, parse_address
+from fencepost.protocol.listener_text import CONTROLLER, PLAINTEXT, parse_address
 
 PREFIX: Final = "KAFKA_"
 _BITNAMI: Final = "KAFKA_CFG_"
@@ -110,17 +110,13 @@ def _read_node(given: Mapping[str, OptionText], found: KafkaOptions) -> None:
 
 
 def _read_listeners(given: Mapping[str, OptionText], found: KafkaOptions) -> None:
-    """The listeners of brokers, and the port of the controller's."""
+    """The listeners of brokers and of the controller."""
     listeners = given.get(_LISTENERS, OptionText(_DEFAULT_LISTENERS, _LISTENERS))
     advertised = _addresses(given[_ADVERTISED]) if _ADVERTISED in given else {}
     names = given.get(_CONTROLLER_NAMES)
     controllers = {each.upper() for each in _names(names.text)} if names is not None else set()
     protocols = _read_protocols(given.get(_PROTOCOLS))
     for name, text in _addresses(listeners).items():
-        if name in controllers:
-            _, _, port = parsed(text, parse_address)
-            found.texts["controller_port"] = [text._replace(text=str(port))]
-            continue
         protocol = protocols.get(name, PLAINTEXT)
         if protocol != PLAINTEXT:
             raise OptionError(
@@ -129,7 +125,8 @@ def _read_listeners(given: Mapping[str, OptionText], found: KafkaOptions) -> Non
             )
         own = advertised.get(name)
         address = "" if own is None else f",advertised={own.text.partition('://')[2]}"
-        listener = text._replace(text=f"{text.text}{address}")
+        shown = CONTROLLER if name in controllers else name
+        listener = text._replace(text=f"{shown}://{text.text.partition('://')[2]}{address}")
         found.texts.setdefault("listener", []).append(listener)
 
 

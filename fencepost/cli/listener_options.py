@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from fencepost.broker.server.run import ServeOptions
 from fencepost.cli.option_values import OptionError, OptionText, parsed
 from fencepost.protocol.listener_text import (
+    CONTROLLER,
     MAX_PORT,
-    AdvertisedAddress,
     ListenerSpec,
     is_host,
     parse_advertised,
@@ -21,7 +21,7 @@ _SINGLE: Final = ("host", "port")
 def read_listeners(
     found: Mapping[str, Sequence[OptionText]], on_command_line: Collection[str]
 ) -> tuple[ListenerSpec, ...]:
-    """The listeners that the options describe.
+    """The listeners of brokers that the options describe.
 
     What is on the command line takes precedence: ``--listener`` over a host and a port from
     elsewhere, and these over listeners from elsewhere.
@@ -31,10 +31,11 @@ def read_listeners(
     :raises OptionError: When one is wrong, or two contradict.
     """
     typed = [f"--{key}" for key in _SINGLE if key in on_command_line]
-    if typed and "listener" in on_command_line:
+    texts = [each for each in found["listener"] if not _is_controllers(each)]
+    if typed and texts and "listener" in on_command_line:
         raise OptionError(f"--listener stands in place of {' and '.join(typed)}")
     advertise = found["advertise"][-1] if found["advertise"] else None
-    texts = [] if typed else found["listener"]
+    texts = [] if typed else texts
     if not texts:
         return (_single_listener(found["host"][-1], found["port"][-1], advertise),)
     first, *others = _distinct(texts)
@@ -44,6 +45,28 @@ def read_listeners(
         elif "advertise" in on_command_line:
             raise OptionError(f"--advertise: the listener {first.name} has an advertised= already")
     return (first, *others)
+
+
+def read_controller_listener(
+    found: Mapping[str, Sequence[OptionText]],
+    first: ListenerSpec,
+    on_command_line: Collection[str],
+) -> ListenerSpec | None:
+    """The controller's: the one of its name, or on a port beside the brokers' first one.
+
+    :raises OptionError: When it is wrong, or the options contradict.
+    """
+    texts = [each for each in found["listener"] if _is_controllers(each)]
+    ports = found["controller_port"]
+    if texts and {"listener", "controller_port"} <= set(on_command_line):
+        raise OptionError(f"--listener {CONTROLLER}:// stands in place of --controller-port")
+    if ports and not (texts and "listener" in on_command_line):
+        return first.of_controller(ports[-1].number(0, MAX_PORT))
+    return _distinct(texts)[0] if texts else None
+
+
+def _is_controllers(given: OptionText) -> bool:
+    return given.text.partition("://")[0].upper() == CONTROLLER
 
 
 def read_host(given: OptionText) -> str:
@@ -99,8 +122,9 @@ def check_ports(options: ServeOptions) -> None:
             if each.meets(other):
                 _refuse_twice(options, other, each)
     for listener in options.listeners:
-        if listener.advertised is not None:
-            _check_advertised(options, listener, listener.advertised)
+        _check_advertised(listener, options.ids)
+    if options.controller is not None:
+        _check_advertised(options.controller, (*options.controller_ids, *options.ids)[:1])
 
 
 def _ranges(options: ServeOptions) -> Iterator[_Range]:
@@ -109,7 +133,8 @@ def _ranges(options: ServeOptions) -> Iterator[_Range]:
         if listener.port:
             last = _last(options.brokers, listener.port, "port")
             yield _Range(listener.name, listener.port, last)
-    for name, port in (("control", options.control_port), ("controller", options.controller_port)):
+    controller_port = 0 if options.controller is None else options.controller.port
+    for name, port in (("control", options.control_port), ("controller", controller_port)):
         if port:
             yield _Range(name, port, port)
 
@@ -134,18 +159,22 @@ def _refuse_twice(options: ServeOptions, before: _Range, after: _Range) -> None:
     raise OptionError(f"port {port} is needed by the listeners {before.name} and {after.name}")
 
 
-def _check_advertised(
-    options: ServeOptions, listener: ListenerSpec, advertised: AdvertisedAddress
-) -> None:
+def _check_advertised(listener: ListenerSpec, node_ids: Sequence[int]) -> None:
+    """Whether each node of a listener has a port to advertise."""
+    advertised = listener.advertised
+    if advertised is None:
+        return
     if not advertised.has_places:
-        _last(options.brokers, int(advertised.port), "advertised port")
+        _last(len(node_ids), int(advertised.port), "advertised port")
         return
     if not listener.port and advertised.builds_on_ports:
         raise OptionError(
             f"the listener {listener.name} has free ports, and so none for the {{port}} in what it"
             " advertises"
         )
-    for index, broker_id in enumerate(options.ids):
-        _, port = advertised.of_broker(broker_id, index, listener.port_of(index) or 1)
+    node = "the controller" if listener.name == CONTROLLER else "broker {}"
+    for index, node_id in enumerate(node_ids):
+        _, port = advertised.of_broker(node_id, index, listener.port_of(index) or 1)
         if not 0 < port <= MAX_PORT:
-            raise OptionError(f"broker {broker_id} would advertise port {port}, which is none")
+            name = node.format(node_id)
+            raise OptionError(f"{name} would advertise port {port}, which is none")

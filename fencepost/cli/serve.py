@@ -23,7 +23,12 @@ from fencepost.broker.server.resources import TooFewDescriptors
 from fencepost.broker.server.run import NO_LIMIT, ClockMode, Ready, ServeOptions, run
 from fencepost.broker.server.trace_file import TraceUnavailable
 from fencepost.cli.environment import PREFIX, without_service_variables
-from fencepost.cli.listener_options import check_ports, read_host, read_listeners
+from fencepost.cli.listener_options import (
+    check_ports,
+    read_controller_listener,
+    read_host,
+    read_listeners,
+)
 from fencepost.cli.option_values import (
     OptionError,
     OptionText,
@@ -91,12 +96,13 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         on_disk=on_disk,
         strict=strict,
     )
+    listeners = read_listeners(found, on_command_line)
     options = ServeOptions(
         brokers=brokers,
         broker_ids=tuple(sorted(broker_ids)),
         controller_ids=controller_ids,
-        controller_port=_controller_port(found["controller_port"]),
-        listeners=read_listeners(found, on_command_line),
+        listeners=listeners,
+        controller=read_controller_listener(found, listeners[0], on_command_line),
         control_port=_last_text(found, "control_port").number(0, MAX_PORT),
         control_host=control_host,
         control_token=token,
@@ -173,7 +179,6 @@ def _add_kafka_options(
         kafka.texts.pop("broker_ids", None)
     if found["listener"] or not {"host", "port"}.isdisjoint(on_command_line):
         kafka.texts.pop("listener", None)
-        kafka.texts.pop("controller_port", None)
     for key, texts in kafka.texts.items():
         found[key] = found[key] or texts
     given = {each.text.partition("=")[0] for each in found["config"]}
@@ -344,10 +349,6 @@ def _check_seed(options: ServeOptions, *, is_given: bool) -> None:
             "an earlier run left there; add --data-dir, which remembers what was drawn, or leave "
             "--seed out"
         )
-
-
-def _controller_port(texts: list[OptionText]) -> int | None:
-    return texts[-1].number(0, MAX_PORT) if texts else None
 
 
 def _check_trace(options: ServeOptions) -> None:

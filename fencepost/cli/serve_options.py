@@ -65,7 +65,7 @@ SERVE_OPTIONS: Final = (
         metavar="PORT",
         unset="no listener",
         help="The port on which the controller listens for tools with --bootstrap-controller; 0"
-        " picks a free one.",
+        " picks a free one. --listener CONTROLLER://HOST:PORT stands in its place.",
     ),
     Option(name="host", metavar="HOST", default="127.0.0.1", help="The address to listen on."),
     Option(

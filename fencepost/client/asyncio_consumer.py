@@ -8,10 +8,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import Final, Self, TypeVar, Unpack
+from typing import Final, TypeVar, Unpack
 
-from fencepost.client.client import parse_bootstrap
+from fencepost.client.client import ClosedAtExit, parse_bootstrap
 from fencepost.client.consumer.config import ConsumerParameters, make_config
 from fencepost.client.consumer.core import ConsumerCore
 from fencepost.client.consumer.group_protocol import Revoke
@@ -47,7 +46,7 @@ class ConsumerRebalanceListener:
         await self.on_partitions_revoked(partitions)
 
 
-class Consumer:
+class Consumer(ClosedAtExit):
     """A consumer as Kafka's, or as the earlier draft of KIP-320 has it, by ``dialect``.
 
     As an async context it is closed in the end. Offsets are committed by `commit` alone.
@@ -74,17 +73,6 @@ class Consumer:
         """Polls under way."""
         self._broken: BaseException | None = None
         self._closed = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     # -- partitions -----------------------------------------------------------------------------
 

@@ -22,7 +22,25 @@ Address = tuple[str, int]
 DEFAULT_CLIENT_ID: Final = "fencepost"
 
 
-class Client:
+class ClosedAtExit:
+    """What is closed in the end where it is an async context."""
+
+    async def close(self) -> None:
+        """End it."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class Client(ClosedAtExit):
     """Connections to the brokers of a cluster, and what their metadata said last.
 
     As an async context it is closed in the end. All of it belongs to one event loop.
@@ -48,17 +66,6 @@ class Client:
         self._connections: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Lock] = {}
         self._seen: ClusterMetadata | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def add_addresses(self, addresses: Mapping[int, Address]) -> None:
         """Where brokers are, by their ids, from elsewhere than Metadata."""

@@ -6,7 +6,6 @@ Each takes a connection to the broker that is asked, whether that coordinates th
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
-from uuid import UUID
 
 from fencepost.client.cluster import metadata, resolve_topic_id
 from fencepost.client.connection import (
@@ -18,6 +17,13 @@ from fencepost.client.connection import (
     SYNC_GROUP,
     TIMEOUT_S,
     Connection,
+)
+from fencepost.client.consumer.offset_messages import (
+    Names,
+    commit_request,
+    fetch_request,
+    fetched_parts,
+    timestamp_of,
 )
 from fencepost.client.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -33,20 +39,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
 from fencepost.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from fencepost.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from fencepost.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from fencepost.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-    OffsetFetchResponse,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
-)
+from fencepost.protocol.messages.offset_commit import OffsetCommitRequestPartition
 from fencepost.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 _MANY_LEAVE: Final = 3
@@ -210,10 +203,8 @@ async def leave_group(
     )
 
 
-_COMMIT_TOPIC_IDS: Final = 10
-_FETCH_TOPIC_IDS: Final = 10
-_MANY_GROUPS: Final = 8
-"""From this version of OffsetFetch on, it asks for a list of groups."""
+_TOPIC_IDS: Final = 10
+"""From this version on, OffsetCommit and OffsetFetch name topics by their ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,18 +248,8 @@ async def commit_offset(
         timestamp=timestamp,
         committed_metadata=note,
     )
-    topic_id = None
-    if version >= _COMMIT_TOPIC_IDS:
-        topic_id = await resolve_topic_id(connection, partition, timeout_s)
-    request = OffsetCommitRequest(
-        group_id=who.group,
-        generation_id_or_member_epoch=who.generation,
-        member_id=who.member_id,
-        group_instance_id=who.instance,
-        topics=(
-            OffsetCommitRequestTopic(name=partition.topic, topic_id=topic_id, partitions=(part,)),
-        ),
-    )
+    names = await _names(connection, partition, version, timeout_s)
+    request = commit_request(who, {partition: part}, names)
     answer = await connection.ask(OFFSET_COMMIT, request, version, timeout_s=timeout_s)
     for topic in answer.topics:
         for each in topic.partitions:
@@ -293,13 +274,12 @@ async def fetch_committed_offset(
     """
     if version is None:
         version = await connection.best_version(OFFSET_FETCH.api, timeout_s=timeout_s)
-    topic_id = None
-    if version >= _FETCH_TOPIC_IDS:
-        topic_id = await resolve_topic_id(connection, partition, timeout_s)
-    request = _offset_fetch(group, partition, topic_id, stable=stable, version=version)
+    names = await _names(connection, partition, version, timeout_s)
+    by_topic = {partition.topic: (partition.index,)}
+    request = fetch_request(group, version, by_topic, names, stable=stable)
     answer = await connection.ask(OFFSET_FETCH, request, version, timeout_s=timeout_s)
-    error, part = _committed_part(answer)
-    if part is None:
+    error, parts = fetched_parts(answer)
+    if not parts:
         return CommittedOffset(
             version=version,
             throttle_time_ms=answer.throttle_time_ms,
@@ -309,6 +289,7 @@ async def fetch_committed_offset(
             metadata=None,
             timestamp=NO_TIMESTAMP,
         )
+    _, part = parts[0]
     return CommittedOffset(
         version=version,
         throttle_time_ms=answer.throttle_time_ms,
@@ -316,35 +297,14 @@ async def fetch_committed_offset(
         offset=part.committed_offset,
         epoch=part.committed_leader_epoch,
         metadata=part.metadata,
-        timestamp=(
-            part.timestamp if isinstance(part, OffsetFetchResponsePartition) else NO_TIMESTAMP
-        ),
+        timestamp=timestamp_of(part),
     )
 
 
-def _offset_fetch(
-    group: str, partition: Partition, topic_id: UUID | None, *, stable: bool, version: int
-) -> OffsetFetchRequest:
-    if version < _MANY_GROUPS:
-        topic = OffsetFetchRequestTopic(name=partition.topic, partition_indexes=(partition.index,))
-        return OffsetFetchRequest(group_id=group, topics=(topic,), require_stable=stable)
-    topics = OffsetFetchRequestTopics(
-        name=partition.topic, topic_id=topic_id, partition_indexes=(partition.index,)
-    )
-    wanted = OffsetFetchRequestGroup(group_id=group, topics=(topics,))
-    return OffsetFetchRequest(groups=(wanted,), require_stable=stable)
-
-
-def _committed_part(
-    answer: OffsetFetchResponse,
-) -> tuple[int, OffsetFetchResponsePartition | OffsetFetchResponsePartitions | None]:
-    """The error of the whole answer, and the partition's part of it."""
-    for group in answer.groups:
-        for topics in group.topics:
-            for each in topics.partitions:
-                return group.error_code, each
-        return group.error_code, None
-    for topic in answer.topics:
-        for part in topic.partitions:
-            return answer.error_code, part
-    return answer.error_code, None
+async def _names(
+    connection: Connection, partition: Partition, version: int, timeout_s: float
+) -> Names:
+    """What a request of this version calls the topic."""
+    if version < _TOPIC_IDS:
+        return {partition.topic: partition.topic}
+    return {await resolve_topic_id(connection, partition, timeout_s): partition.topic}

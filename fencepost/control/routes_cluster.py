@@ -1,16 +1,18 @@
 """The routes of the verbs on topics, replicas, brokers and the cluster.
 
 Every route runs in the cluster's own event loop and does not wait between its steps, so no other
-request runs meanwhile and nothing is locked. The answer is the state after the effect is complete.
+request runs meanwhile and nothing is locked. The answer is the state after the effect is complete:
+where replicas read from a remote tier, after they have.
 """
 
+import asyncio
 from dataclasses import asdict
 from typing import Final
 
 from fencepost.broker.controller import Fence
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
-from fencepost.broker.node import operator_actions
+from fencepost.broker.node import operator_actions, tier_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.follower.steps import Step
 from fencepost.broker.server.server import Server
@@ -157,6 +159,7 @@ async def hold(
 @serves("release")
 async def release(server: Server, topic: str, partition: int, broker: int) -> PartitionState:
     operator_actions.release(server.cluster, topic, partition, broker)
+    await _built(server.cluster)
     return partition_state(server.cluster, topic, partition)
 
 
@@ -187,6 +190,7 @@ def _fetch_state(step: Step) -> FetchState:
 @serves("wipe")
 async def wipe(server: Server, topic: str, partition: int, broker: int) -> PartitionState:
     operator_actions.wipe(server.cluster, topic, partition, broker)
+    await _built(server.cluster)
     return partition_state(server.cluster, topic, partition)
 
 
@@ -207,6 +211,7 @@ async def kill_broker(
 @serves("start_broker")
 async def start_broker(server: Server, host: str, broker: int) -> BrokerState:
     await server.start_broker(broker)
+    await _built(server.cluster)
     return broker_state(server.cluster, broker, reached_host=host)
 
 
@@ -238,7 +243,21 @@ def _isolate(cluster: Cluster, broker_id: int, body: IsolateBody) -> None:
 @serves("rejoin_broker")
 async def rejoin_broker(server: Server, host: str, broker: int) -> BrokerState:
     operator_actions.rejoin(server.cluster, broker)
+    await _built(server.cluster)
     return broker_state(server.cluster, broker, reached_host=host)
+
+
+async def _built(cluster: Cluster) -> None:
+    """Wait for the replicas that read the remote tier to go on where it ends."""
+    built: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def set_built() -> None:
+        if not built.done():  # the client may be gone
+            built.set_result(None)
+
+    tier_actions.when_built(cluster, set_built)
+    await built
+    cluster.scheduler.run_due()
 
 
 @serves("advance_clock")

@@ -2,7 +2,7 @@
 
 ``serve`` reads its options with this, and `fencepost.verbs` the options of a cluster. A listener of
 a cluster is one of each broker: the i-th broker in the order of ids, counted from 1, listens on
-``PORT + i - 1``, and is advertised likewise.
+``PORT + i - 1``, and is advertised likewise. The one named ``CONTROLLER`` is the controller's.
 """
 
 import re
@@ -13,6 +13,8 @@ from typing import Final
 LISTENER_FORM: Final = "NAME://HOST:PORT[,advertised=HOST:PORT]"
 PLAINTEXT: Final = "PLAINTEXT"
 """The name of the listener that a cluster has where none is described."""
+CONTROLLER: Final = "CONTROLLER"
+"""The name of the controller's listener."""
 ANY_HOST: Final = "0.0.0.0"
 """Where a listener without a host listens, as in Kafka."""
 MAX_PORT: Final = 65535
@@ -25,7 +27,6 @@ _PORT: Final = "{port}"
 _DIGITS: Final = re.compile(r"[0-9]+")
 _MAX_DIGITS: Final = 5
 _WITH_PLACES: Final = re.compile(r"[0-9]{0,5}(?:\{broker\}|\{port\})[0-9]{0,5}")
-_CONTROLLER: Final = "CONTROLLER"
 _NOT_SERVED: Final = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 """Names that are security protocols as well; a listener of such a name has that protocol."""
 
@@ -65,7 +66,7 @@ class AdvertisedAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSpec:
-    """A listener that every broker has."""
+    """A listener that every broker has, or the controller's."""
 
     name: str = PLAINTEXT
     """In upper case."""
@@ -81,6 +82,22 @@ class ListenerSpec:
     def port_of(self, index: int) -> int:
         """The port of the broker at a place in the order of ids, from 0."""
         return self.port + index if self.port else 0
+
+    def of_controller(self, port: int) -> "ListenerSpec":
+        """The controller's listener beside this one: on another port, advertised as this one is.
+
+        An advertised port that does not depend on the one that it listens on is the brokers' alone.
+        """
+        advertised = self.advertised
+        if advertised is not None and not (advertised.builds_on_ports and port):
+            advertised = AdvertisedAddress(host=advertised.host)
+        return ListenerSpec(
+            name=CONTROLLER,
+            host=self.host,
+            port=port,
+            advertised=advertised,
+            option="--controller-port",
+        )
 
 
 def parse_listener(text: str) -> ListenerSpec:
@@ -121,8 +138,6 @@ def check_name(name: str) -> None:
 
     :raises ValueError: With what is wrong, as the end of a sentence about the text.
     """
-    if name == _CONTROLLER:
-        raise ValueError("names the controller's listener, which --controller-port opens")
     if name in _NOT_SERVED:
         raise ValueError(f"has the security protocol {name}, and only PLAINTEXT is served")
 

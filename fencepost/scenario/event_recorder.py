@@ -26,7 +26,8 @@ class EventRecorder:
     async def start(self, *, reset: bool) -> None:
         """Record what happens from now on.
 
-        :param reset: Whether to reset the cluster: then that is the first event.
+        :param reset: Whether to reset the cluster: then its mark is the first event, and what goes
+            with the reset is left out.
         :raises VerbError: When the cluster refuses, or there is none.
         """
         stream = await self._verbs.remote.open_stream(VERBS["events"], EventState, {}, {})
@@ -54,11 +55,14 @@ class EventRecorder:
             await asyncio.gather(self._listening, return_exceptions=True)
 
     async def _listen(self, stream: AsyncGenerator[EventState, None], *, is_begun: bool) -> None:
+        reset_until = 0
         async with aclosing(stream):
             async for event in stream:
-                # What a reset does away with is told before it, and of no scenario's concern.
-                is_begun = is_begun or event.kind == Kind.RESET
-                if is_begun:
+                is_mark = not is_begun and event.kind == Kind.RESET
+                if is_mark:
+                    is_begun, reset_until = True, event.end_of_reset
+                # What a reset does away with is of no scenario's concern.
+                if is_mark or (is_begun and event.number > reset_until):
                     self._events.append(event)
                     self._arrived.set()
 

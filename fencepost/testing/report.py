@@ -29,7 +29,7 @@ class ReportBaseline:
     server: Server
     log_position: int
     last_event: int | None
-    """The number of the last event before the test; None: of the reset before it."""
+    """The number of the last event before the test; None: the last of the reset before it."""
     last_exchange: int
     """The number of the last exchange before the test."""
 
@@ -76,14 +76,16 @@ def fresh_baseline(server: Server) -> ReportBaseline:
 
 
 def last_reset(events: Iterable[EventState]) -> int:
-    """The number of the last reset by the plugin; 0 for none. It is no verb, unlike a test's."""
+    """The number of the last event of the last reset by the plugin, which is no verb, unlike a
+    test's; 0 for none.
+    """
     found = 0
     is_by_test = False
     for event in events:
         if event.kind == Kind.VERB and event.details["verb"] == "reset":
             is_by_test = True
         elif event.kind == Kind.RESET:
-            found = found if is_by_test else event.number
+            found = found if is_by_test else event.end_of_reset
             is_by_test = False
     return found
 

@@ -57,6 +57,106 @@ class Verbs:
         """Show brokers, controller, features and time."""
         return self.remote.call(VERBS["cluster"], ClusterState, {}, {})
 
+    def stop_broker(
+        self,
+        broker: int,
+    ) -> BrokerState:
+        """Shut a broker down: others become leaders where it led, then its port refuses."""
+        return self.remote.call(
+            VERBS["stop_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {},
+        )
+
+    def kill_broker(
+        self,
+        broker: int,
+        *,
+        fence: Literal["now", "timeout", "never"] = "now",
+    ) -> BrokerState:
+        """Kill a broker at once: connections are reset; the controller notices when you choose."""
+        return self.remote.call(
+            VERBS["kill_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {
+                "fence": fence,
+            },
+        )
+
+    def start_broker(
+        self,
+        broker: int,
+    ) -> BrokerState:
+        """Start a broker that is down, on its port; answers when it has caught up."""
+        return self.remote.call(
+            VERBS["start_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {},
+        )
+
+    def isolate_broker(
+        self,
+        broker: int,
+        *,
+        origin: Literal["controller"] | Sequence[int],
+        fence: Literal["now", "timeout", "never"] | None = None,
+    ) -> BrokerState:
+        """Cut a broker off from the controller, or from other brokers; clients still reach it."""
+        return self.remote.call(
+            VERBS["isolate_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {
+                "from": origin,
+                "fence": fence,
+            },
+        )
+
+    def rejoin_broker(
+        self,
+        broker: int,
+    ) -> BrokerState:
+        """Restore all links of a broker; answers when it has caught up."""
+        return self.remote.call(
+            VERBS["rejoin_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {},
+        )
+
+    def advance_clock(
+        self,
+        ms: int,
+    ) -> ClockState:
+        """Advance a manual clock; answers when everything due by then has happened."""
+        return self.remote.call(
+            VERBS["advance_clock"],
+            ClockState,
+            {},
+            {
+                "ms": ms,
+            },
+        )
+
+    def reset(
+        self,
+    ) -> Done:
+        """Forget all topics, records, groups, configs, faults and the journal; keep the ports."""
+        return self.remote.call(VERBS["reset"], Done, {}, {})
+
     def topics(
         self,
     ) -> list[TopicState]:
@@ -96,22 +196,6 @@ class Verbs:
             Done,
             {
                 "topic": topic,
-            },
-            {},
-        )
-
-    def partition(
-        self,
-        topic: str,
-        partition: int,
-    ) -> PartitionState:
-        """Show a partition: its leader, its ISR, and the log of each replica."""
-        return self.remote.call(
-            VERBS["partition"],
-            PartitionState,
-            {
-                "topic": topic,
-                "partition": partition,
             },
             {},
         )
@@ -210,6 +294,22 @@ class Verbs:
                 "isolation": isolation,
                 "timeout_ms": timeout_ms,
             },
+        )
+
+    def partition(
+        self,
+        topic: str,
+        partition: int,
+    ) -> PartitionState:
+        """Show a partition: its leader, its ISR, and the log of each replica."""
+        return self.remote.call(
+            VERBS["partition"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {},
         )
 
     def elect(
@@ -495,86 +595,6 @@ class Verbs:
             },
         )
 
-    def stop_broker(
-        self,
-        broker: int,
-    ) -> BrokerState:
-        """Shut a broker down: others become leaders where it led, then its port refuses."""
-        return self.remote.call(
-            VERBS["stop_broker"],
-            BrokerState,
-            {
-                "broker": broker,
-            },
-            {},
-        )
-
-    def kill_broker(
-        self,
-        broker: int,
-        *,
-        fence: Literal["now", "timeout", "never"] = "now",
-    ) -> BrokerState:
-        """Kill a broker at once: connections are reset; the controller notices when you choose."""
-        return self.remote.call(
-            VERBS["kill_broker"],
-            BrokerState,
-            {
-                "broker": broker,
-            },
-            {
-                "fence": fence,
-            },
-        )
-
-    def start_broker(
-        self,
-        broker: int,
-    ) -> BrokerState:
-        """Start a broker that is down, on its port; answers when it has caught up."""
-        return self.remote.call(
-            VERBS["start_broker"],
-            BrokerState,
-            {
-                "broker": broker,
-            },
-            {},
-        )
-
-    def isolate_broker(
-        self,
-        broker: int,
-        *,
-        origin: Literal["controller"] | Sequence[int],
-        fence: Literal["now", "timeout", "never"] | None = None,
-    ) -> BrokerState:
-        """Cut a broker off from the controller, or from other brokers; clients still reach it."""
-        return self.remote.call(
-            VERBS["isolate_broker"],
-            BrokerState,
-            {
-                "broker": broker,
-            },
-            {
-                "from": origin,
-                "fence": fence,
-            },
-        )
-
-    def rejoin_broker(
-        self,
-        broker: int,
-    ) -> BrokerState:
-        """Restore all links of a broker; answers when it has caught up."""
-        return self.remote.call(
-            VERBS["rejoin_broker"],
-            BrokerState,
-            {
-                "broker": broker,
-            },
-            {},
-        )
-
     def add_fault(
         self,
         api: str | int | Sequence[str | int],
@@ -724,26 +744,6 @@ class Verbs:
     ) -> Done:
         """Remove all tier faults."""
         return self.remote.call(VERBS["remove_tier_faults"], Done, {}, {})
-
-    def advance_clock(
-        self,
-        ms: int,
-    ) -> ClockState:
-        """Advance a manual clock; answers when everything due by then has happened."""
-        return self.remote.call(
-            VERBS["advance_clock"],
-            ClockState,
-            {},
-            {
-                "ms": ms,
-            },
-        )
-
-    def reset(
-        self,
-    ) -> Done:
-        """Forget all topics, records, groups, configs, faults and the journal; keep the ports."""
-        return self.remote.call(VERBS["reset"], Done, {}, {})
 
     def events(
         self,
@@ -898,6 +898,106 @@ class AsyncVerbs:
         """Show brokers, controller, features and time."""
         return await self.remote.call(VERBS["cluster"], ClusterState, {}, {})
 
+    async def stop_broker(
+        self,
+        broker: int,
+    ) -> BrokerState:
+        """Shut a broker down: others become leaders where it led, then its port refuses."""
+        return await self.remote.call(
+            VERBS["stop_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {},
+        )
+
+    async def kill_broker(
+        self,
+        broker: int,
+        *,
+        fence: Literal["now", "timeout", "never"] = "now",
+    ) -> BrokerState:
+        """Kill a broker at once: connections are reset; the controller notices when you choose."""
+        return await self.remote.call(
+            VERBS["kill_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {
+                "fence": fence,
+            },
+        )
+
+    async def start_broker(
+        self,
+        broker: int,
+    ) -> BrokerState:
+        """Start a broker that is down, on its port; answers when it has caught up."""
+        return await self.remote.call(
+            VERBS["start_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {},
+        )
+
+    async def isolate_broker(
+        self,
+        broker: int,
+        *,
+        origin: Literal["controller"] | Sequence[int],
+        fence: Literal["now", "timeout", "never"] | None = None,
+    ) -> BrokerState:
+        """Cut a broker off from the controller, or from other brokers; clients still reach it."""
+        return await self.remote.call(
+            VERBS["isolate_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {
+                "from": origin,
+                "fence": fence,
+            },
+        )
+
+    async def rejoin_broker(
+        self,
+        broker: int,
+    ) -> BrokerState:
+        """Restore all links of a broker; answers when it has caught up."""
+        return await self.remote.call(
+            VERBS["rejoin_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {},
+        )
+
+    async def advance_clock(
+        self,
+        ms: int,
+    ) -> ClockState:
+        """Advance a manual clock; answers when everything due by then has happened."""
+        return await self.remote.call(
+            VERBS["advance_clock"],
+            ClockState,
+            {},
+            {
+                "ms": ms,
+            },
+        )
+
+    async def reset(
+        self,
+    ) -> Done:
+        """Forget all topics, records, groups, configs, faults and the journal; keep the ports."""
+        return await self.remote.call(VERBS["reset"], Done, {}, {})
+
     async def topics(
         self,
     ) -> list[TopicState]:
@@ -937,22 +1037,6 @@ class AsyncVerbs:
             Done,
             {
                 "topic": topic,
-            },
-            {},
-        )
-
-    async def partition(
-        self,
-        topic: str,
-        partition: int,
-    ) -> PartitionState:
-        """Show a partition: its leader, its ISR, and the log of each replica."""
-        return await self.remote.call(
-            VERBS["partition"],
-            PartitionState,
-            {
-                "topic": topic,
-                "partition": partition,
             },
             {},
         )
@@ -1051,6 +1135,22 @@ class AsyncVerbs:
                 "isolation": isolation,
                 "timeout_ms": timeout_ms,
             },
+        )
+
+    async def partition(
+        self,
+        topic: str,
+        partition: int,
+    ) -> PartitionState:
+        """Show a partition: its leader, its ISR, and the log of each replica."""
+        return await self.remote.call(
+            VERBS["partition"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {},
         )
 
     async def elect(
@@ -1336,86 +1436,6 @@ class AsyncVerbs:
             },
         )
 
-    async def stop_broker(
-        self,
-        broker: int,
-    ) -> BrokerState:
-        """Shut a broker down: others become leaders where it led, then its port refuses."""
-        return await self.remote.call(
-            VERBS["stop_broker"],
-            BrokerState,
-            {
-                "broker": broker,
-            },
-            {},
-        )
-
-    async def kill_broker(
-        self,
-        broker: int,
-        *,
-        fence: Literal["now", "timeout", "never"] = "now",
-    ) -> BrokerState:
-        """Kill a broker at once: connections are reset; the controller notices when you choose."""
-        return await self.remote.call(
-            VERBS["kill_broker"],
-            BrokerState,
-            {
-                "broker": broker,
-            },
-            {
-                "fence": fence,
-            },
-        )
-
-    async def start_broker(
-        self,
-        broker: int,
-    ) -> BrokerState:
-        """Start a broker that is down, on its port; answers when it has caught up."""
-        return await self.remote.call(
-            VERBS["start_broker"],
-            BrokerState,
-            {
-                "broker": broker,
-            },
-            {},
-        )
-
-    async def isolate_broker(
-        self,
-        broker: int,
-        *,
-        origin: Literal["controller"] | Sequence[int],
-        fence: Literal["now", "timeout", "never"] | None = None,
-    ) -> BrokerState:
-        """Cut a broker off from the controller, or from other brokers; clients still reach it."""
-        return await self.remote.call(
-            VERBS["isolate_broker"],
-            BrokerState,
-            {
-                "broker": broker,
-            },
-            {
-                "from": origin,
-                "fence": fence,
-            },
-        )
-
-    async def rejoin_broker(
-        self,
-        broker: int,
-    ) -> BrokerState:
-        """Restore all links of a broker; answers when it has caught up."""
-        return await self.remote.call(
-            VERBS["rejoin_broker"],
-            BrokerState,
-            {
-                "broker": broker,
-            },
-            {},
-        )
-
     async def add_fault(
         self,
         api: str | int | Sequence[str | int],
@@ -1565,26 +1585,6 @@ class AsyncVerbs:
     ) -> Done:
         """Remove all tier faults."""
         return await self.remote.call(VERBS["remove_tier_faults"], Done, {}, {})
-
-    async def advance_clock(
-        self,
-        ms: int,
-    ) -> ClockState:
-        """Advance a manual clock; answers when everything due by then has happened."""
-        return await self.remote.call(
-            VERBS["advance_clock"],
-            ClockState,
-            {},
-            {
-                "ms": ms,
-            },
-        )
-
-    async def reset(
-        self,
-    ) -> Done:
-        """Forget all topics, records, groups, configs, faults and the journal; keep the ports."""
-        return await self.remote.call(VERBS["reset"], Done, {}, {})
 
     def events(
         self,

@@ -74,7 +74,8 @@ class ClusterBody(Body):
     empty: a broker is the only one."""
     listeners: Listed[Annotated[str, AfterValidator(_checked_listener)]] = ()
     """Those of each broker, the bootstrap's first, such as
-    ``"OUTSIDE://0.0.0.0:0,advertised=kafka.test:31192"``; empty: one on free ports."""
+    ``"OUTSIDE://0.0.0.0:0,advertised=kafka.test:31192"``, and the controller's, ``CONTROLLER``;
+    empty: one on free ports."""
     advertise: Annotated[str, AfterValidator(_checked_advertised)] | None = None
     """The address that brokers name to clients, ``HOST[:PORT]``; null: the one they listen on."""
     controller_listener: bool = False

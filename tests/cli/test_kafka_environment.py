@@ -50,7 +50,25 @@ LISTENERS: Final = (
 
 def test_the_compose_file_of_a_real_broker() -> None:
     assert parse_options([], READ | APACHE) == ServeOptions(
-        broker_ids=(7,), controller_port=29093, listeners=LISTENERS, configs=CONFIGS, seed=0
+        broker_ids=(7,),
+        controller=ListenerSpec(name="CONTROLLER", host="0.0.0.0", port=29093),
+        listeners=LISTENERS,
+        configs=CONFIGS,
+        seed=0,
+    )
+
+
+def test_the_controllers_listener_is_advertised_whatever_its_name() -> None:
+    environment = {
+        "KAFKA_LISTENERS": "PLAINTEXT://:9092,CTRL://:9093",
+        "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka:9092,CTRL://kafka:19093",
+        "KAFKA_CONTROLLER_LISTENER_NAMES": "CTRL",
+    }
+    assert parse_options([], READ | environment).controller == ListenerSpec(
+        name="CONTROLLER",
+        host="0.0.0.0",
+        port=9093,
+        advertised=AdvertisedAddress(host="kafka", port="19093"),
     )
 
 
@@ -62,7 +80,7 @@ def test_without_the_switch_they_say_nothing() -> None:
 def test_an_option_comes_before_them() -> None:
     typed = ["--brokers=2", "--port=0", "--config=offsets.topic.replication.factor=2"]
     options = parse_options(typed, READ | APACHE)
-    assert (options.brokers, options.broker_ids, options.controller_port) == (2, (), None)
+    assert (options.brokers, options.broker_ids, options.controller) == (2, (), None)
     assert options.listeners == (ListenerSpec(host="0.0.0.0", port=0),)
     assert options.configs == CONFIGS | {"offsets.topic.replication.factor": "2"}
 

@@ -14,6 +14,7 @@ import pytest
 
 from fencepost.broker.core.events import Kind
 from fencepost.verbs.bodies import FaultAction
+from tests.control.test_routes_groups import join
 from tests.harness.control_client import Json, ok
 from tests.harness.typed_client import produce
 
@@ -99,6 +100,31 @@ async def test_its_buttons_are_verbs(server: Server, control: httpx.AsyncClient)
     assert (partition.leader, partition.leader_epoch) == (2, 1)
     assert not server.cluster.brokers[1].running
     assert "killed , fenced" in shown["brokers"]
+
+
+@needs_node
+async def test_groups_are_shown_with_members_state_and_lag(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    for name, assignments in (("t", [[1], [1]]), ("__consumer_offsets", [[1]])):
+        await ok(control, "POST", "/v1/topics", {"name": name, "assignments": assignments})
+    await ok(control, "POST", "/v1/topics/t/records", {"partition": 0, "records": [{}, {}, {}]})
+    offsets = [{"topic": "t", "partition": index, "offset": 0} for index in (0, 1)]
+    await ok(control, "POST", "/v1/groups/pay%2Fments/offsets", {"offsets": offsets})
+    member_id = await join(server)
+    shown = await browse(control, ("wait", "groups", "shipping"))
+    payments, shipping = " ".join(shown["groups"].split()).split("shipping")
+    assert payments.startswith("pay/ments Empty 0 ")
+    assert "t-0 at 0 lag 3 t-1 at 0 lag 0 lag 3 in total" in payments
+    assert "Stable 1 " in shipping
+    assert f"app {member_id} t-0 remove t-0 nothing committed" in shipping
+    shown = await browse(
+        control,
+        ("wait", "groups", "shipping"),
+        ("click", "groups", "remove"),
+        ("wait", "groups", "shipping Empty 2"),
+    )
+    assert member_id not in shown["groups"]
 
 
 @needs_node

@@ -291,8 +291,8 @@ async def test_events_are_kept_from_the_start_and_through_a_reset(
         "create_topic name=t",
         "t: created, 1 partition, replication factor 1",
         "reset",
-        "t: deleted",
         "---- reset ----",
+        "t: deleted",
         "create_topic name=u",
         "u: created, 1 partition, replication factor 1",
     ]

@@ -134,7 +134,28 @@ async def test_what_verbs_ask_counts_in_none(server: Server, control: httpx.Asyn
     await ok(control, "POST", "/v1/topics/t/partitions/0/elect", {"leader": 1})
     await ok(control, "POST", "/v1/brokers/3/kill")
     await ok(control, "GET", "/v1/topics")
+    wrong = {"action": {"error": "NOT_COORDINATOR"}, "count": None}
+    await ok(control, "POST", "/v1/faults", {"api": "*", "topic": "t", **wrong})
+    await ok(control, "POST", "/v1/faults", {"api": "*", "group": "g", **wrong})
+    records = {"partition": 0, "records": [{"value": "a"}]}
+    produced = await ok(control, "POST", "/v1/topics/t/records", records)
+    assert produced["records"] == [{"partition": 0, "offset": 0}]
+    read = await ok(control, "GET", "/v1/topics/t/partitions/0/records")
+    assert [each["value"] for each in read["records"]] == ["a"]
+    expected = await ok(control, "POST", "/v1/topics/t/records/expect", {"value": "a"})
+    assert len(expected["records"]) == 1
+    offsets = {"offsets": [{"topic": "t", "partition": 0, "offset": 1}]}
+    group = await ok(control, "POST", "/v1/groups/g/offsets", offsets)
+    for verb, body in (
+        ("coordinator", {"broker": 3 - group["coordinator"]}),
+        ("wait", {"state": "Empty", "timeout_ms": 0}),
+        ("offsets/delete", {"topics": ["t"]}),
+    ):
+        await ok(control, "POST", f"/v1/groups/g/{verb}", body)
+    assert (await ok(control, "GET", "/v1/groups"))["groups"]
+    await ok(control, "GET", "/v1/groups/g")
     assert await matched(control, "*", 0, source="clients") == 0
+    assert [each["hits"] for each in await ok(control, "GET", "/v1/faults")] == [0, 0]
 
 
 async def test_a_reset_begins_at_zero(server: Server, control: httpx.AsyncClient) -> None:

@@ -140,7 +140,7 @@ def by_command_line(cast: Cast, row: Row) -> Json:
 
 def by_scenario(cast: Cast, row: Row) -> Json:
     """The last step of a scenario, which itself does what stands before."""
-    cast.prepare(())  # a scenario resets it as well, but first it asks each broker whether it fits
+    cast.prepare(())  # before the scenario asks each broker whether it fits
     steps = [step for name, given in row.before for step in _steps(name, given)]
     (last,) = _steps(row.verb, row.given)
     if row.refused is not None:
@@ -149,7 +149,7 @@ def by_scenario(cast: Cast, row: Row) -> Json:
     scenario = {"summary": row.command, "teaches": "It works.", "cluster": cluster}
     file = cast.folder / "row.yaml"
     file.write_text(yaml.safe_dump({**scenario, "steps": [*steps, last]}, sort_keys=False))
-    command = ["scenario", "run", str(file), "--against", cast.cluster.control, "--json"]
+    command = ["scenario", "run", str(file), "--against", cast.cluster.control, "--reset", "--json"]
     code, printed, problem = _run(*command)
     assert code == 0, f"{printed}\n{problem}"
     if row.refused is not None:

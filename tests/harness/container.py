@@ -56,6 +56,7 @@ class Engine:
         self._folder = folder
         conf = folder / "containers.conf"
         conf.write_text(_CONF.format(runtime="crun" if shutil.which("crun") else "runc"))
+        self._built: set[str] = set()
         self._env = {**os.environ, "CONTAINERS_CONF": str(conf)}
 
     def podman(
@@ -68,13 +69,22 @@ class Engine:
     @cached_property
     def image(self) -> str:
         """The image of this checkout."""
+        return self.built("fencepost")
+
+    def built(self, target: str) -> str:
+        """The image of a target of the Dockerfile, built when it is first asked for."""
         name = "localhost/fencepost-test"
+        if target != "fencepost":
+            name += f"-{target}"
+        if target in self._built:
+            return name
         with alone("container-image"):
             options = ["--format", "docker", "--isolation", "chroot", "--layers"]
-            options += ["--build-arg", f"BASE={self.base}", "--target", "fencepost"]
+            options += ["--build-arg", f"BASE={self.base}", "--target", target]
             self.podman(
                 "build", *options, *self._volumes(), "-t", name, str(ROOT), timeout_s=_BUILD_S
             )
+        self._built.add(target)
         return name
 
     @cached_property

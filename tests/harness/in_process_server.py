@@ -11,7 +11,7 @@ from typing import Final
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.scheduler import Clock
 from fencepost.broker.metadata.image import Address
-from fencepost.broker.node.cluster import Cluster, ClusterOptions
+from fencepost.broker.node.cluster import Cluster, ClusterOptions, MakeObjectStore
 from fencepost.broker.server.event_loop import SystemClock
 from fencepost.broker.server.journal import AnyExchange
 from fencepost.broker.server.listener import bind
@@ -39,6 +39,7 @@ def make_cluster(
     clock: Clock | None = None,
     advertised: str = HOST,
     dialect: Draft | None = None,
+    make_objects: MakeObjectStore | None = None,
 ) -> Cluster:
     addresses = tuple(
         Address(host=HOST, port=sock.getsockname()[1], advertised_host=advertised) for sock in ports
@@ -46,7 +47,7 @@ def make_cluster(
     options = ClusterOptions(
         addresses=addresses, topics=topics, configs=configs or {}, dialect=dialect
     )
-    return Cluster(options, clock or SystemClock())
+    return Cluster(options, clock or SystemClock(), make_objects=make_objects)
 
 
 def make_server(cluster: Cluster, ports: list[socket.socket]) -> Server:
@@ -66,10 +67,18 @@ async def running(
     configs: Mapping[str, str] | None = None,
     clock: Clock | None = None,
     dialect: Draft | None = None,
+    make_objects: MakeObjectStore | None = None,
 ) -> AsyncIterator[Server]:
     """A server of one broker for each listening socket, three of them without any given."""
     ports = sockets(3) if ports is None else list(ports)
-    cluster = make_cluster(ports, topics=topics, configs=configs, clock=clock, dialect=dialect)
+    cluster = make_cluster(
+        ports,
+        topics=topics,
+        configs=configs,
+        clock=clock,
+        dialect=dialect,
+        make_objects=make_objects,
+    )
     server = make_server(cluster, ports)
     await server.start()
     try:

@@ -108,10 +108,14 @@ async def test_verbs_answer_and_are_refused(url: str) -> None:
 
 
 async def test_events_are_steps_as_well(url: str) -> None:
+    await passes(url, "- create_topic: {name: another}")
     await passes(
         url,
         """\
         - {events: {}, as: begin, expect: {0: {kind: reset}}}
+        - events: {}
+          until: {contains: {kind: topic_created}}
+          expect: {not: {contains: {kind: topic_deleted}}}
         - {elect: {topic: orders, leader: 2}}
         - events: {since: $begin.0.number}
           until: {contains: {kind: leader_changed, topic: orders, details: {leader: 2}}}

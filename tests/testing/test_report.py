@@ -62,6 +62,16 @@ def test_what_was_before_the_test_is_not_told(server: Server) -> None:
     assert "since -> 1" in happened
 
 
+def test_what_the_reset_before_the_test_deletes_is_not_told(server: Server) -> None:
+    server.cluster.create_topic("before")
+    server.serving.reset()
+    watched = fresh_baseline(server)
+    server.cluster.create_topic("since")
+    happened = told(watched).partition(" at the end")[0]
+    assert "before" not in happened
+    assert "create_topic name=since" in happened
+
+
 def test_a_reset_by_the_test_keeps_what_was_before(server: Server) -> None:
     watched = fresh_baseline(server)
     server.cluster.create_topic("orders")

@@ -24,9 +24,28 @@ def test_a_requirement_without_an_oldest_version_is_refused(requirement: str) ->
         list(oldest_versions([requirement]))
 
 
+@pytest.mark.parametrize(
+    "lock", sorted((ROOT / "requirements").glob("*.txt")), ids=lambda p: p.name
+)
+def test_a_lock_names_no_host(lock: Path) -> None:
+    assert "://" not in lock.read_text()
+
+
+def test_the_lock_of_what_runs_has_no_extra() -> None:
+    names = {name: _locked(name) for name in ("run", "tier", "spark")}
+    assert "obstore" not in names["run"]
+    assert names["run"].items() <= names["tier"].items() <= names["spark"].items()
+    assert names["tier"].keys() - names["run"].keys() == {"obstore"}
+
+
+def _locked(name: str) -> dict[str, str]:
+    """The versions of a lock, by package."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text()
+    return dict(re.findall(r"^([a-z0-9.-]+)==([^ ]+)", text, re.MULTILINE))
+
+
 def test_the_lock_has_the_oldest_version_of_each() -> None:
-    text = (ROOT / "requirements" / "oldest.txt").read_text()
-    locked = dict(re.findall(r"^([a-z0-9.-]+)==([^ ]+)", text, re.MULTILINE))
+    locked = _locked("oldest")
     for pinned in oldest_versions(runtime_requirements()):
         name, version = pinned.split(" ")[0].split("==")
         assert re.fullmatch(rf"{re.escape(version)}(\.0)*", locked[name]), pinned

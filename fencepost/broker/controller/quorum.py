@@ -8,15 +8,12 @@ With ``kraft.version`` 0 the voters are known by their node ids alone, and are n
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from fencepost.broker.metadata.features import KRAFT_VERSION
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.byte_utils import format_uuid
-
-LISTENER: Final = "CONTROLLER"
-"""The name of the controllers' listener."""
 
 
 class ReplicaKey(NamedTuple):

@@ -7,6 +7,7 @@ and kept from the start on (`event_history`), through a reset too.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -127,7 +128,8 @@ class Kind(StrEnum):
     """Not an event: stands first where some of the events that were asked for are not kept any
     more. [events: how many, kinds]"""
     RESET = "reset"
-    """Everything is as it was at the start. Nothing tells what went with it."""
+    """Everything is as it was at the start. The events of what a reset deletes and creates follow.
+    [events: how many they are]"""
     TRACE_STARTED = "trace_started"
     """A run begins. [brokers, conformance, dialect, configs,
     dynamic_configs: by broker, "" of all; features]"""
@@ -192,6 +194,8 @@ class Events:
         self.listeners: list[Listener] = []
         self.at_start: list[Event] = []
         """What a start found before there was a listener; the first ones only."""
+        self._held_back: list[Event] | None = None
+        """Events of a reset, which wait for its mark."""
 
     def emit(
         self,
@@ -210,11 +214,8 @@ class Events:
             partition=partition,
             broker=broker,
             details=details,
-            number=self._history.newest + 1,
             newest=self.newest_request(),
         )
-        if not self.listeners and kind in _KEPT and len(self.at_start) < _MOST_AT_START:
-            self.at_start.append(event)
         self._record(event)
 
     @property
@@ -259,9 +260,27 @@ class Events:
         """
         newest = self.newest_request()
         for event in image_changes(before, after, changed, time_ms=self._scheduler.wall_ms()):
-            self._record(replace(event, number=self._history.newest + 1, newest=newest))
+            self._record(replace(event, newest=newest))
+
+    @contextmanager
+    def resetting(self) -> Iterator[None]:
+        """Emit RESET before the events that are emitted inside, with their number."""
+        held_back = self._held_back = []
+        try:
+            yield
+        finally:
+            self._held_back = None
+            self.emit(Kind.RESET, events=len(held_back))
+            for event in held_back:
+                self._record(event)
 
     def _record(self, event: Event) -> None:
+        if self._held_back is not None:
+            self._held_back.append(event)
+            return
+        event = replace(event, number=self._history.newest + 1)
+        if not self.listeners and event.kind in _KEPT and len(self.at_start) < _MOST_AT_START:
+            self.at_start.append(event)
         self._history.add(event)
         self._notify(event)
 
@@ -399,7 +418,7 @@ def _partition(
                 "leader": now.leader,
                 "previous_leader": was.leader,
                 "leader_epoch": now.leader_epoch,
-                "unclean": now.leader not in (NO_LEADER, *was.isr, *was.elr),
+                "unclean": now.is_led_uncleanly_after(was),
             },
         )
     if set(now.isr) != set(was.isr):

@@ -11,7 +11,6 @@ from typing import Final
 
 from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.controller.quorum import (
-    LISTENER,
     ReplicaKey,
     cluster_id_problem,
     in_java,
@@ -19,6 +18,7 @@ from fencepost.broker.controller.quorum import (
     voters,
 )
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.listener_text import CONTROLLER
 from fencepost.protocol.messages.add_raft_voter import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
@@ -39,11 +39,11 @@ def handle(ctx: ControllerContext, request: AddRaftVoterRequest) -> AddRaftVoter
     new = ReplicaKey(request.voter_id, request.voter_directory_id)
     if not new.is_voter:
         return _error(ErrorCode.INVALID_REQUEST, "Add voter request didn't include a valid voter")
-    if all(listener.name != LISTENER for listener in request.listeners):
+    if all(listener.name != CONTROLLER for listener in request.listeners):
         return _error(
             ErrorCode.INVALID_REQUEST,
             f"Add voter request didn't include the endpoint ({_endpoints(request.listeners)}) for "
-            f"the default listener ListenerName({LISTENER})",
+            f"the default listener ListenerName({CONTROLLER})",
         )
     unsupported = voter_change_problem(image, "adding")
     if unsupported is not None:

@@ -14,8 +14,9 @@ has a listener where ``--controller-port`` is given.
 from typing import Final
 
 from fencepost.broker.controller.controller_apis import ControllerContext
-from fencepost.broker.controller.quorum import LISTENER, replica_key, voters
+from fencepost.broker.controller.quorum import replica_key, voters
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.listener_text import CONTROLLER
 from fencepost.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -71,7 +72,7 @@ def _node(ctx: ControllerContext, node_id: int) -> Node:
     if where is None or node_id != image.voters[0]:
         return Node(node_id=node_id)
     host = where.host or ctx.peer.listener_host
-    return Node(node_id=node_id, listeners=(Listener(name=LISTENER, host=host, port=where.port),))
+    return Node(node_id=node_id, listeners=(Listener(name=CONTROLLER, host=host, port=where.port),))
 
 
 def refuse(request: DescribeQuorumRequest, error_code: int) -> DescribeQuorumResponse:

@@ -99,6 +99,11 @@ class PartitionImage:
     failed: tuple[int, ...] = ()
     """Replicas whose broker is up but can't use their log; until it registers again."""
 
+    def is_led_uncleanly_after(self, before: "PartitionImage") -> bool:
+        """Whether an election since then may have lost records that were acknowledged."""
+        is_elected = (self.leader, self.leader_epoch) != (before.leader, before.leader_epoch)
+        return is_elected and self.leader not in (NO_LEADER, *before.isr, *before.elr)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicImage:

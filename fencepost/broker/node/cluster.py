@@ -34,6 +34,7 @@ from fencepost.broker.network.links import CONTROLLER, BrokerId, Network, Transp
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.controller_server import ControllerServer
 from fencepost.broker.node.persistence import MakePersistence, Persistence
+from fencepost.broker.node.unclean_elections import emit_lost_by_elections
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.log_dir_placement import (
     IN_MEMORY,
@@ -42,6 +43,7 @@ from fencepost.broker.replication.log_dir_placement import (
 )
 from fencepost.broker.replication.log_maintenance import LogMaintenance
 from fencepost.broker.replication.replica_storage import MemoryReplicaStorage, ReplicaStorage
+from fencepost.broker.tiering.operations_in_flight import OperationsInFlight, TrackedObjectStore
 from fencepost.broker.tiering.remote_storage_metrics import CountedObjectStore, RemoteStorageMetrics
 from fencepost.protocol.apis import STABLE_VERSIONS
 from fencepost.protocol.byte_utils import format_uuid
@@ -175,14 +177,12 @@ class Cluster:
         self._effect_reports.report_static(options.configs, options.broker_configs)
         self.tier_faults = RemoteFaultRegistry(self.scheduler, self.events)
         self.remote_storage_metrics = RemoteStorageMetrics()
+        self.tier_operations = OperationsInFlight(self.scheduler)
         self.objects = self._make_objects(make_objects)
         """The remote tier itself, before which no faults stand; None where there is none."""
         self.controller = self._make_controller(log_levels or LogLevels())
         self._configs.update(self.controller.image)
-        self.controller_apis = ControllerApis(
-            self.controller, self._configs, self.scheduler, controller_handler_of
-        )
-        self.network.attach_controller(self.controller_apis)
+        self.controller_apis = self._make_controller_apis()
         self.controller_server = self._make_controller_server()
         """The controller behind a listener of its own; None where it has none."""
         if self.persistence is not None:
@@ -212,18 +212,18 @@ class Cluster:
         and producer ids are new ones: what a client remembers of a topic of the same name is not
         mistaken for it.
         """
-        self._effect_reports.reset()
-        self.faults.reset()
-        self.tier_faults.reset()
-        self.controller.reset()
-        for broker in self.brokers.values():
-            broker.replica_manager.holds.clear()
-            broker.fetch_sessions.clear()
-            broker.client_metrics.clear()
-        for periodic in self._log_maintenance:  # what runs when is not to depend on what was before
-            periodic.start()
-        self._start()
-        self.events.emit(Kind.RESET)
+        with self.events.resetting():
+            self._effect_reports.reset()
+            self.faults.reset()
+            self.tier_faults.reset()
+            self.controller.reset()
+            for broker in self.brokers.values():
+                broker.replica_manager.holds.clear()
+                broker.fetch_sessions.clear()
+                broker.client_metrics.clear()
+            for periodic in self._log_maintenance:
+                periodic.start()  # what runs when is not to depend on what was before
+            self._start()
 
     def close(self) -> None:
         """End it in order, so that it can go on from its data directory; nothing without one."""
@@ -261,6 +261,7 @@ class Cluster:
         if self.persistence is not None:
             self.persistence.append_changes(before, image, changed)
         self.events.emit_changes(before, image, changed)
+        emit_lost_by_elections(self.events, self.brokers, before, image, changed)
         self._effect_reports.report_changes(before, image, changed)
         self.faults.leader_epoch_history.record(before.topics, image.topics, changed)
         for broker_id in self.brokers:
@@ -335,6 +336,11 @@ class Cluster:
             features=initial_levels(options.features, unstable=unstable.everywhere),
             unstable_features=unstable,
         )
+
+    def _make_controller_apis(self) -> ControllerApis:
+        made = ControllerApis(self.controller, self._configs, self.scheduler, controller_handler_of)
+        self.network.attach_controller(made)
+        return made
 
     def _make_controller_server(self) -> ControllerServer | None:
         address = self.options.controller_address
@@ -418,8 +424,9 @@ class Cluster:
         """The tier as brokers have it: counted, and behind its faults."""
         if objects is None:
             return None
+        tracked = TrackedObjectStore(objects, self.tier_operations)
         return CountedObjectStore(
-            FaultyObjectStore(objects, self.tier_faults), self.remote_storage_metrics
+            FaultyObjectStore(tracked, self.tier_faults), self.remote_storage_metrics
         )
 
     def _make_objects(self, make_objects: MakeObjectStore | None) -> ObjectStore | None:

@@ -16,7 +16,7 @@ from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.network.links import CONTROLLER, BrokerId, ControllerNode, NodeId
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
-from fencepost.broker.node.unclean_elections import LostRecords, lost_records
+from fencepost.broker.node.unclean_elections import LostRecords, emit_lost, lost_records
 from fencepost.broker.replication.follower.follower import Follower
 from fencepost.broker.replication.follower.steps import Step
 from fencepost.broker.replication.replica import Replica
@@ -186,19 +186,12 @@ def elect(
     :param unclean: Whether it may be outside the ISR; then it is the whole ISR.
     :returns: What is lost by it, None where that is nothing.
     """
-    lost = lost_records(cluster, topic, index, leader) if unclean else None
+    before = cluster.controller.partition(topic, index)
+    lost = lost_records(cluster.brokers, before, topic, index, leader) if unclean else None
     cluster.controller.elect(topic, index, leader, unclean=unclean)
-    if lost is not None:
-        cluster.events.emit(
-            Kind.RECORDS_LOST,
-            topic=topic,
-            partition=index,
-            broker=lost.broker,
-            start_offset=lost.start_offset,
-            end_offset=lost.end_offset,
-            records=lost.records,
-            committed_records=lost.committed_records,
-        )
+    is_told = cluster.controller.partition(topic, index).is_led_uncleanly_after(before)
+    if lost is not None and not is_told:  # by a leader from the ISR, that lacks the latest records
+        emit_lost(cluster.events, topic, index, lost)
     cluster.scheduler.run_due()
     return lost
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from fencepost.broker.core.async_tasks import AsyncTask
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.waits import Wait, all_settled
@@ -23,6 +24,7 @@ from fencepost.broker.produce.expected_offsets import append_all_or_none
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
 from fencepost.broker.tiering.remote_reader import RemoteReader
+from fencepost.broker.tiering.remote_segments import list_metadata
 from fencepost.protocol.byte_utils import Buffer, murmur2
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.expected_offsets import UNSPECIFIED
@@ -37,6 +39,7 @@ from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.interface import OffsetMovedToTier
 from fencepost.storage.tier.lineage import RemoteSegments
 from fencepost.storage.tier.object_store import ObjectStore, TierError
+from fencepost.storage.tier.segment_metadata import TopicIdPartition
 
 LEADER: Final = 1
 """acks=1: the leader's append is enough."""
@@ -362,8 +365,19 @@ class _TierWithoutFaults(NamedTuple):
     def segments(
         self, replica: Replica, then: Callable[[RemoteSegments | TierError], None]
     ) -> None:
-        """See `RemoteLogManager.segments`."""
-        self.manager.segments(replica, then)
+        """See `RemoteLogManager.segments`; a leader that does not know learns nothing by it."""
+        known, objects = self.manager.loaded_segments(replica), self.objects
+        if known is not None or objects is None:
+            self.manager.segments(replica, then)
+            return
+        whose = TopicIdPartition(
+            topic=replica.topic, topic_id=replica.topic_id, index=replica.index
+        )
+        found = RemoteSegments()
+        listing = list_metadata(objects, whose, found)
+        AsyncTask(
+            listing, lambda outcome: then(outcome if isinstance(outcome, TierError) else found)
+        ).start()
 
 
 def stored_records(buffers: Sequence[Buffer]) -> Iterator[tuple[BatchHeader, list[StoredRecord]]]:

@@ -16,6 +16,7 @@ from fencepost.broker.core.events import Kind
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.replication.follower.steps import FollowerState
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.tier.object_store import ObjectStore, TierError, partition_prefix
@@ -117,6 +118,30 @@ def lose(cluster: Cluster, topic: str, index: int, then: Callable[[int | TierErr
         then(error or count)
 
     objects.list(partition_prefix(whose), listed)
+
+
+def when_built(cluster: Cluster, then: Callable[[], None]) -> None:
+    """Wait until the followers that the tier keeps waiting now have what they read, or an error.
+
+    What a fault delays is not waited for: with a manual clock it may never come.
+
+    :param then: Called now or later.
+    """
+    building = [
+        follower
+        for broker in cluster.brokers.values()
+        for follower in broker.replica_manager.followers
+        if follower.state is FollowerState.BUILDING
+    ]
+
+    def check() -> None:
+        building[:] = [each for each in building if each.state is FollowerState.BUILDING]
+        if building and cluster.tier_operations.count:
+            cluster.tier_operations.on_next_end(check)
+        else:
+            then()
+
+    check()
 
 
 def find_leader(cluster: Cluster, topic: str, index: int) -> tuple[Broker, Replica]:

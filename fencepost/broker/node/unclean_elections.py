@@ -4,12 +4,13 @@ They are those of the last leader's log behind the point up to which the new lea
 same; where there was no leader, of the longest log in the ISR or among the eligible replicas.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Final
 
-from fencepost.broker.metadata.image import PartitionImage
-from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.core.events import Events, Kind
+from fencepost.broker.metadata.image import ClusterImage, PartitionImage
+from fencepost.broker.node.broker import Broker
 from fencepost.protocol.records import BatchHeader, iter_headers
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.interface import Log
@@ -33,13 +34,48 @@ class LostRecords:
     those that every replica of the ISR has."""
 
 
-def lost_records(cluster: Cluster, topic: str, index: int, leader: int) -> LostRecords | None:
+def emit_lost(events: Events, topic: str, index: int, lost: LostRecords) -> None:
+    """Emit what a partition has lost."""
+    events.emit(Kind.RECORDS_LOST, topic=topic, partition=index, **asdict(lost))
+
+
+def emit_lost_by_elections(
+    events: Events,
+    brokers: Mapping[int, Broker],
+    before: ClusterImage,
+    after: ClusterImage,
+    changed: frozenset[str],
+) -> None:
+    """Emit what each unclean election of a new image loses, before any broker acts on it.
+
+    :param changed: Names of topics that are new, gone or different in it.
+    """
+    for topic, index, was, now in _unclean_elections(before, after, changed):
+        lost = lost_records(brokers, was, topic, index, now.leader)
+        if lost is not None:
+            emit_lost(events, topic, index, lost)
+
+
+def _unclean_elections(
+    before: ClusterImage, after: ClusterImage, changed: frozenset[str]
+) -> Iterator[tuple[str, int, PartitionImage, PartitionImage]]:
+    for name in sorted(changed):
+        old, new = before.topics.get(name), after.topics.get(name)
+        if old is None or new is None or old.topic_id != new.topic_id:
+            continue
+        for index, (was, now) in enumerate(zip(old.partitions, new.partitions, strict=False)):
+            if was is not now and now.is_led_uncleanly_after(was):
+                yield name, index, was, now
+
+
+def lost_records(
+    brokers: Mapping[int, Broker], partition: PartitionImage, topic: str, index: int, leader: int
+) -> LostRecords | None:
     """What is lost if a broker leads a partition from now on; None where that is nothing."""
-    partition = cluster.controller.partition(topic, index)
     logs = {
         broker_id: log
         for broker_id in partition.replicas
-        if (log := _log_of(cluster, broker_id, topic, index)) is not None
+        if broker_id in brokers and (log := _log_of(brokers[broker_id], topic, index)) is not None
     }
     holder = _last_holder(partition, logs)
     if holder is None or holder == leader or leader not in logs:
@@ -48,7 +84,7 @@ def lost_records(cluster: Cluster, topic: str, index: int, leader: int) -> LostR
     start = _common_end(log, logs[leader])
     if start >= log.log_end_offset:
         return None
-    committed_end = _committed_end(cluster, topic, index, partition, logs)
+    committed_end = _committed_end(brokers, topic, index, partition, logs)
     records = committed = None
     try:
         headers = list(_headers(log, start))
@@ -66,9 +102,8 @@ def lost_records(cluster: Cluster, topic: str, index: int, leader: int) -> LostR
     )
 
 
-def _log_of(cluster: Cluster, broker_id: int, topic: str, index: int) -> Log | None:
+def _log_of(broker: Broker, topic: str, index: int) -> Log | None:
     """A replica's log, also where its broker is down."""
-    broker = cluster.brokers[broker_id]
     replica = broker.replicas.get((topic, index))
     return broker.storage.peek_log(topic, index) if replica is None else replica.log
 
@@ -102,10 +137,14 @@ def _end_of(log: Log, epoch: int) -> int:
 
 
 def _committed_end(
-    cluster: Cluster, topic: str, index: int, partition: PartitionImage, logs: dict[int, Log]
+    brokers: Mapping[int, Broker],
+    topic: str,
+    index: int,
+    partition: PartitionImage,
+    logs: dict[int, Log],
 ) -> int:
     """The high watermark as the leader knows it, or what all of the ISR have."""
-    leader = cluster.brokers.get(partition.leader)
+    leader = brokers.get(partition.leader)
     replica = None if leader is None else leader.replicas.get((topic, index))
     if replica is not None:
         return replica.high_watermark

@@ -4,7 +4,7 @@ The metadata image says which replicas a broker has, and which of them lead. Kaf
 ReplicaManager.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
@@ -236,6 +236,11 @@ class ReplicaManager:
     def follower(self, topic: str, index: int) -> Follower | None:
         """The follower of a partition; None where this broker leads it or has no replica."""
         return self._followers.get((topic, index))
+
+    @property
+    def followers(self) -> Collection[Follower]:
+        """All followers of this broker."""
+        return self._followers.values()
 
     def wake_followers_of(self, leader: int) -> None:
         """Wake the followers of a leader that can be reached again."""

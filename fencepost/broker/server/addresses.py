@@ -2,10 +2,9 @@
 
 import socket
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from fencepost.broker.controller.quorum import LISTENER
 from fencepost.broker.metadata.image import Address
 from fencepost.broker.server.listener import bind
 from fencepost.protocol.listener_text import ListenerSpec, in_uri
@@ -37,12 +36,12 @@ def bind_all(
     listeners: Sequence[ListenerSpec],
     *,
     brokers: int,
-    controller_port: int | None,
+    controller: ListenerSpec | None,
     control: tuple[str, int],
 ) -> Sockets:
     """Listen on every port.
 
-    :param controller_port: On the host of the first listener; None is nowhere.
+    :param controller: The controller's listener; None where it has none.
     :param control: The host and port of the control API.
     :raises PortUnavailable: When one is in use; no socket stays open then.
     """
@@ -51,8 +50,8 @@ def bind_all(
         for listener in listeners
         for index in range(brokers)
     ]
-    if controller_port is not None:
-        wanted.append((listeners[0].host, controller_port, "--controller-port"))
+    if controller is not None:
+        wanted.append((controller.host, controller.port, controller.option))
     wanted.append((*control, "--control-port"))
     bound: list[socket.socket] = []
     try:
@@ -63,8 +62,8 @@ def bind_all(
             sock.close()
         raise
     control_socket = bound.pop()
-    controller = None if controller_port is None else bound.pop()
-    return Sockets(brokers=bound, controller=controller, control=control_socket)
+    controller_socket = None if controller is None else bound.pop()
+    return Sockets(brokers=bound, controller=controller_socket, control=control_socket)
 
 
 def broker_addresses(
@@ -84,10 +83,9 @@ def broker_addresses(
     ]
 
 
-def controller_address(first: ListenerSpec, node_id: int, sock: socket.socket) -> Address:
-    """The controller's: the host that the first listener advertises, and the port it listens on."""
-    address = _address(first, sock.getsockname()[1], node_id, 0)
-    return replace(address, listener=LISTENER, advertised_port=None)
+def controller_address(listener: ListenerSpec, node_id: int, sock: socket.socket) -> Address:
+    """Where the controller listens, and what it advertises: as the first of several brokers."""
+    return _address(listener, sock.getsockname()[1], node_id, 0)
 
 
 def bootstrap(addresses: Iterable[Address]) -> str:

@@ -128,10 +128,10 @@ class ServeOptions:
     """One for each broker, in ascending order; empty: from 1 on."""
     controller_ids: tuple[int, ...] = ()
     """The quorum's voters, the active one first; empty: a broker is the only one."""
-    controller_port: int | None = None
-    """Where the controller listens for tools; 0 picks a free one, None is nowhere."""
     listeners: tuple[ListenerSpec, ...] = (ListenerSpec(),)
     """Those of each broker, the bootstrap's first; their names and ports are distinct."""
+    controller: ListenerSpec | None = None
+    """Where the controller listens for tools; None is nowhere."""
     control_port: int = 9644
     control_host: str = "127.0.0.1"
     control_token: str | None = None
@@ -287,7 +287,7 @@ async def _serve(
     sockets = bind_all(
         options.listeners,
         brokers=options.brokers,
-        controller_port=options.controller_port,
+        controller=options.controller,
         control=(options.control_host, options.control_port),
     )
     clock = _make_clock(options.clock)
@@ -434,11 +434,9 @@ def _open_data_dir(
 
 
 def _controller_address(options: ServeOptions, sock: socket.socket | None) -> Address | None:
-    if sock is None:
+    if options.controller is None or sock is None:
         return None
-    return controller_address(
-        options.listeners[0], (*options.controller_ids, *options.ids)[0], sock
-    )
+    return controller_address(options.controller, (*options.controller_ids, *options.ids)[0], sock)
 
 
 def _ready(server: Server, control_host: str, control_socket: socket.socket) -> Ready:

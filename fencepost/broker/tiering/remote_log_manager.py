@@ -179,6 +179,11 @@ class RemoteLogManager:
         tiered = self._find(replica)
         return None if tiered is None else tiered.highest_tiered_offset
 
+    def loaded_segments(self, replica: Replica) -> RemoteSegments | None:
+        """What the tier had of a replica's partition when it was looked at; None: it never was."""
+        tiered = self._find(replica)
+        return tiered.segments if tiered is not None and tiered.is_loaded else None
+
     def segments(
         self, replica: Replica, then: Callable[[RemoteSegments | TierError], None]
     ) -> None:

@@ -9,9 +9,9 @@ OffsetFetch  OffsetCommit  brings
 10           10            topics by their ids
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 from fencepost.client.consumer.cluster_metadata import ClusterMetadata
@@ -26,6 +26,7 @@ from fencepost.client.consumer.offset_messages import (
     Committed,
     Names,
     commit_request,
+    committed_partition,
     fetch_request,
     group_by_topic,
     read_fetched,
@@ -36,9 +37,10 @@ from fencepost.client.errors import RETRIABLE, KafkaClientError
 from fencepost.client.model import ConsumerGroupMetadata, Partition
 from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.errors import ErrorCode, error_name
-from fencepost.protocol.messages.offset_commit import OffsetCommitResponse
-from fencepost.protocol.messages.offset_fetch import OffsetFetchResponse
+from fencepost.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from fencepost.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
+R = TypeVar("R")
 MEMBER_ERRORS: Final = frozenset(
     {
         ErrorCode.ILLEGAL_GENERATION,
@@ -158,76 +160,79 @@ class CommittedOffsets:
         )
         return None if version is None else (node, version, ids)
 
-    # -- OffsetFetch ----------------------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------------
 
     def _send_fetch(self, fetch: _Fetch, turn: Turn) -> None:
+        group = self._coordinator.group
         topics = group_by_topic(fetch.partitions)
-        target = self._target(_OFFSET_FETCH, topics, turn)
-        if target is None:
-            return
-        node, version, ids = target
-        fetch.in_flight = True
-        names: Names = {ids[t] if version > _NEWEST_BY_NAME else t: t for t in topics}
 
-        def answered(response: OffsetFetchResponse, now: int) -> None:
-            fetch.in_flight = False
+        def message(version: int, names: Names) -> OffsetFetchRequest:
+            return fetch_request(group, version, topics, names)
+
+        def answered(response: OffsetFetchResponse, names: Names, now: int) -> None:
             code, found = read_fetched(response, names)
             if code == ErrorCode.NONE:
                 fetch.operation.complete({each: found.get(each) for each in fetch.partitions})
             elif not self._may_retry(code, fetch.operation, fetch.retry, now):
-                group = self._coordinator.group
                 fetch.operation.fail(RequestRefused(f"OffsetFetch of {group}", code))
 
-        def failed(error: KafkaClientError, now: int) -> None:
-            fetch.in_flight = False
-            self._failed(error, fetch.operation, fetch.retry, now)
-
-        turn.send(
-            Request(
-                node=node,
-                channel=Channel.GROUP,
-                api=_OFFSET_FETCH,
-                version=version,
-                message=fetch_request(self._coordinator.group, version, topics, names),
-                timeout_ms=self._config.request_timeout_ms,
-                on_answer=typed(OffsetFetchResponse, answered),
-                on_failure=failed,
-            )
-        )
-
-    # -- OffsetCommit ---------------------------------------------------------------------------
+        self._send(fetch, turn, _OFFSET_FETCH, topics, message, OffsetFetchResponse, answered)
 
     def _send_commit(self, commit: _Commit, turn: Turn) -> None:
         if commit.identity != self._member.identity:
             commit.operation.fail(CommitFailedError("the group has rebalanced since the commit"))
             return
         topics = group_by_topic(commit.offsets)
-        target = self._target(_OFFSET_COMMIT, topics, turn)
-        if target is None:
-            return
-        node, version, ids = target
-        commit.in_flight = True
-        names: Names = {ids[t] if version > _NEWEST_BY_NAME else t: t for t in topics}
+        offsets = {each: committed_partition(each, at) for each, at in commit.offsets.items()}
 
-        def answered(response: OffsetCommitResponse, now: int) -> None:
-            commit.in_flight = False
+        def message(_version: int, names: Names) -> OffsetCommitRequest:
+            return commit_request(commit.identity, offsets, names)
+
+        def answered(response: OffsetCommitResponse, _names: Names, now: int) -> None:
             codes = {each.error_code for topic in response.topics for each in topic.partitions}
             self._handle_commit(commit, codes - {ErrorCode.NONE}, now)
 
-        def failed(error: KafkaClientError, now: int) -> None:
-            commit.in_flight = False
-            self._failed(error, commit.operation, commit.retry, now)
+        self._send(commit, turn, _OFFSET_COMMIT, topics, message, OffsetCommitResponse, answered)
+
+    def _send(
+        self,
+        waiting: _Fetch | _Commit,
+        turn: Turn,
+        api: Api,
+        topics: Iterable[str],
+        message: Callable[[int, Names], object],
+        response: type[R],
+        answered: Callable[[R, Names, int], None],
+    ) -> None:
+        """Send a request to the coordinator, where it and its version are known.
+
+        :param message: Makes it, in a version, with what it calls the topics.
+        """
+        target = self._target(api, topics, turn)
+        if target is None:
+            return
+        node, version, ids = target
+        names: Names = {ids[t] if version > _NEWEST_BY_NAME else t: t for t in topics}
+        waiting.in_flight = True
+
+        def on_answer(answer: R, now: int) -> None:
+            waiting.in_flight = False
+            answered(answer, names, now)
+
+        def on_failure(error: KafkaClientError, now: int) -> None:
+            waiting.in_flight = False
+            self._failed(error, waiting.operation, waiting.retry, now)
 
         turn.send(
             Request(
                 node=node,
                 channel=Channel.GROUP,
-                api=_OFFSET_COMMIT,
+                api=api,
                 version=version,
-                message=commit_request(commit.identity, commit.offsets, names),
+                message=message(version, names),
                 timeout_ms=self._config.request_timeout_ms,
-                on_answer=typed(OffsetCommitResponse, answered),
-                on_failure=failed,
+                on_answer=typed(response, on_answer),
+                on_failure=on_failure,
             )
         )
 

@@ -22,6 +22,7 @@ from fencepost.client.consumer.classic_group import ClassicGroup
 from fencepost.client.consumer.cluster_metadata import ClusterMetadata
 from fencepost.client.consumer.committed_offsets import CommittedOffsets
 from fencepost.client.consumer.config import ConsumerConfig
+from fencepost.client.consumer.context import ConsumerContext
 from fencepost.client.consumer.coordinator import Coordinator
 from fencepost.client.consumer.epoch_lookup import EpochLookup
 from fencepost.client.consumer.fetch_buffer import to_record
@@ -82,12 +83,16 @@ class ConsumerCore:
         self._committed: CommittedOffsets | None = None
         if config.group_id is not None:
             self._join(config.group_id, make_group)
-        self._fetcher = Fetcher(
-            self._assignment, self._metadata, self._refresh, self._nodes, config, self._fail
+        context = ConsumerContext(
+            assignment=self._assignment,
+            metadata=self._metadata,
+            refresh=self._refresh,
+            nodes=self._nodes,
+            config=config,
+            fail=self._fail,
         )
-        self._epoch_lookup = EpochLookup(
-            self._assignment, self._metadata, self._refresh, self._nodes, config, self._fail
-        )
+        self._fetcher = Fetcher(context)
+        self._epoch_lookup = EpochLookup(context)
         self._resets = PositionReset(
             self._assignment,
             self._metadata,

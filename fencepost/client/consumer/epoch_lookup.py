@@ -5,21 +5,17 @@ truncated, as its earlier draft has it (`divergence`). Brokers that do not serve
 the current epoch from version 2 on, validate nothing: then positions are taken for valid.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
-from fencepost.client.consumer.assignment import Assignment
-from fencepost.client.consumer.cluster_metadata import NO_EPOCH, ClusterMetadata
-from fencepost.client.consumer.config import ConsumerConfig
+from fencepost.client.consumer.cluster_metadata import NO_EPOCH
+from fencepost.client.consumer.context import CONSUMER, ConsumerContext, may_pass
 from fencepost.client.consumer.epoch_cache import NextEpoch
-from fencepost.client.consumer.errors import RequestRefused
-from fencepost.client.consumer.metadata_refresh import MetadataRefresh
 from fencepost.client.consumer.model import OffsetAndMetadata
-from fencepost.client.consumer.nodes import Nodes
 from fencepost.client.consumer.position import AssignedPartition, FetchState
 from fencepost.client.consumer.requests import Request, Turn, typed
 from fencepost.client.consumer.truncation import Diverged, Valid, compare
-from fencepost.client.errors import RETRIABLE, KafkaClientError, NotServed
+from fencepost.client.errors import KafkaClientError, NotServed
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_for_leader_epoch import (
@@ -31,43 +27,26 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
 )
 
 _OFFSET_FOR_LEADER_EPOCH: Final = BY_NAME["offset_for_leader_epoch"]
-_CONSUMER: Final = -1
 
 
 class EpochLookup:
-    """Asks leaders about the epochs of positions.
+    """Asks leaders about the epochs of positions."""
 
-    :param fail: Takes an error after which the consumer cannot go on.
-    """
-
-    def __init__(
-        self,
-        assignment: Assignment,
-        metadata: ClusterMetadata,
-        refresh: MetadataRefresh,
-        nodes: Nodes,
-        config: ConsumerConfig,
-        fail: Callable[[Exception], None],
-    ) -> None:
-        self._assignment = assignment
-        self._metadata = metadata
-        self._refresh = refresh
-        self._nodes = nodes
-        self._config = config
-        self._fail = fail
+    def __init__(self, context: ConsumerContext) -> None:
+        self._context = context
 
     def run(self, turn: Turn) -> None:
         """Ask about all positions that wait for it, with one request a leader."""
-        waiting = self._assignment.due(FetchState.AWAIT_VALIDATION, turn)
-        waiting += self._assignment.due(FetchState.AWAIT_DIVERGENCE, turn)
+        waiting = self._context.assignment.due(FetchState.AWAIT_VALIDATION, turn)
+        waiting += self._context.assignment.due(FetchState.AWAIT_DIVERGENCE, turn)
         by_leader: dict[int, list[AssignedPartition]] = {}
         for each in waiting:
-            leader = self._metadata.leader(each.partition).leader
-            if leader is not None and self._nodes.is_ready(leader, turn):
+            leader = self._context.metadata.leader(each.partition).leader
+            if leader is not None and self._context.nodes.is_ready(leader, turn):
                 by_leader.setdefault(leader, []).append(each)
         for leader, partitions in by_leader.items():
             try:
-                version = self._nodes.version(leader, _OFFSET_FOR_LEADER_EPOCH)
+                version = self._context.nodes.version(leader, _OFFSET_FOR_LEADER_EPOCH)
             except NotServed:
                 for each in partitions:
                     self._not_served(each)
@@ -83,11 +62,13 @@ class EpochLookup:
             each.pending = token
             topics.setdefault(each.partition.topic, []).append(self._partition(each))
 
+        is_current = self._context.assignment.is_current
+
         def answered(response: OffsetForLeaderEpochResponse, now: int) -> None:
             for topic in response.topics:
                 for end in topic.partitions:
                     partition = waiting.pop((topic.topic, end.partition), None)
-                    if partition is not None and self._assignment.is_current(partition, token):
+                    if partition is not None and is_current(partition, token):
                         partition.pending = None
                         self._handle(partition, end, now)
             self._retry(waiting.values(), token, now)
@@ -100,13 +81,13 @@ class EpochLookup:
             api=_OFFSET_FOR_LEADER_EPOCH,
             version=version,
             message=OffsetForLeaderEpochRequest(
-                replica_id=_CONSUMER,
+                replica_id=CONSUMER,
                 topics=tuple(
                     OffsetForLeaderTopic(topic=topic, partitions=tuple(asked))
                     for topic, asked in topics.items()
                 ),
             ),
-            timeout_ms=self._config.request_timeout_ms,
+            timeout_ms=self._context.config.request_timeout_ms,
             on_answer=typed(OffsetForLeaderEpochResponse, answered),
             on_failure=failed,
         )
@@ -116,7 +97,7 @@ class EpochLookup:
         assert position is not None
         asked = position.epoch if partition.asked_epoch is None else partition.asked_epoch
         # The draft's consumer sends no current epoch: that its metadata is stale is its own to see.
-        current = position.leader.epoch if self._config.draft is None else NO_EPOCH
+        current = position.leader.epoch if self._context.config.draft is None else NO_EPOCH
         return OffsetForLeaderPartition(
             partition=partition.partition.index, current_leader_epoch=current, leader_epoch=asked
         )
@@ -129,14 +110,11 @@ class EpochLookup:
                 self._find_divergence(partition, end, now)
             else:
                 self._validate(partition, end)
-        elif end.error_code in RETRIABLE or end.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
+        elif may_pass(end.error_code):
             partition.retry.pause(now)
-            self._refresh.request()
+            self._context.refresh.request()
         else:
-            topic = partition.partition
-            subject = f"OffsetForLeaderEpoch of {topic.topic}-{topic.index}"
-            self._fail(RequestRefused(subject, end.error_code))
-            partition.retry.pause(now)
+            self._context.refuse(_OFFSET_FOR_LEADER_EPOCH, partition, end.error_code, now)
 
     def _validate(self, partition: AssignedPartition, end: EpochEndOffset) -> None:
         assert partition.position is not None
@@ -144,7 +122,7 @@ class EpochLookup:
         if isinstance(found, Valid):
             partition.validated(found.epoch)
         else:
-            self._assignment.truncated(partition, found)
+            self._context.assignment.truncated(partition, found)
 
     def _find_divergence(self, partition: AssignedPartition, end: EpochEndOffset, now: int) -> None:
         position = partition.position
@@ -153,11 +131,11 @@ class EpochLookup:
         if isinstance(found, NextEpoch):
             partition.asked_epoch = found.epoch
         elif found.offset is None:
-            self._assignment.truncated(partition, Diverged(None))
+            self._context.assignment.truncated(partition, Diverged(None))
         elif found.offset < position.offset:
             epoch = partition.epochs.before(found.offset)
             at = OffsetAndMetadata(offset=found.offset, leader_epoch=epoch)
-            self._assignment.truncated(partition, Diverged(at))
+            self._context.assignment.truncated(partition, Diverged(at))
         else:  # another leader has come meanwhile, whose log has the position
             partition.validated(position.epoch)
             partition.retry.pause(now)
@@ -165,13 +143,13 @@ class EpochLookup:
     def _not_served(self, partition: AssignedPartition) -> None:
         assert partition.position is not None
         if partition.state is FetchState.AWAIT_DIVERGENCE:
-            self._assignment.truncated(partition, Diverged(None))
+            self._context.assignment.truncated(partition, Diverged(None))
         else:
             partition.validated(partition.position.epoch)
 
     def _retry(self, partitions: Iterable[AssignedPartition], token: object, now: int) -> None:
         for each in partitions:
-            if self._assignment.is_current(each, token):
+            if self._context.assignment.is_current(each, token):
                 each.pending = None
                 each.retry.pause(now)
-                self._refresh.request()
+                self._context.refresh.request()

@@ -12,19 +12,15 @@ to hand out. There are no fetch sessions (KIP-227): each request names its parti
     16       the addresses of leaders that the answer names (KIP-951)
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from fencepost.client.batches import FetchedRecords, decode_records
-from fencepost.client.consumer.assignment import Assignment
-from fencepost.client.consumer.cluster_metadata import ClusterMetadata, LeaderAndEpoch
-from fencepost.client.consumer.config import ConsumerConfig
-from fencepost.client.consumer.errors import RequestRefused
+from fencepost.client.consumer.cluster_metadata import LeaderAndEpoch
+from fencepost.client.consumer.context import CONSUMER, ConsumerContext, may_pass
 from fencepost.client.consumer.fetch_buffer import FetchBuffer
-from fencepost.client.consumer.metadata_refresh import MetadataRefresh
-from fencepost.client.consumer.nodes import Address, Nodes
+from fencepost.client.consumer.nodes import Address
 from fencepost.client.consumer.position import (
     AssignedPartition,
     Corrupt,
@@ -35,7 +31,7 @@ from fencepost.client.consumer.position import (
 from fencepost.client.consumer.requests import Channel, Request, Turn, typed
 from fencepost.client.consumer.reset_policy import Situation
 from fencepost.client.consumer.truncation import Valid, compare
-from fencepost.client.errors import RETRIABLE, KafkaClientError
+from fencepost.client.errors import KafkaClientError
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import (
@@ -48,7 +44,6 @@ from fencepost.protocol.messages.fetch import (
 
 _FETCH: Final = BY_NAME["fetch"]
 _NEWEST_BY_NAME: Final = 12
-_CONSUMER: Final = -1
 _NO_NODE: Final = -1
 
 
@@ -64,26 +59,10 @@ class _Sent:
 
 
 class Fetcher:
-    """Fetches the assigned partitions.
+    """Fetches the assigned partitions."""
 
-    :param fail: Takes an error after which the consumer cannot go on.
-    """
-
-    def __init__(
-        self,
-        assignment: Assignment,
-        metadata: ClusterMetadata,
-        refresh: MetadataRefresh,
-        nodes: Nodes,
-        config: ConsumerConfig,
-        fail: Callable[[Exception], None],
-    ) -> None:
-        self._assignment = assignment
-        self._metadata = metadata
-        self._refresh = refresh
-        self._nodes = nodes
-        self._config = config
-        self._fail = fail
+    def __init__(self, context: ConsumerContext) -> None:
+        self._context = context
         self._busy: set[int] = set()
         """Nodes with a Fetch under way."""
 
@@ -92,32 +71,32 @@ class Fetcher:
         if not turn.fetches:
             return
         by_node: dict[int, list[AssignedPartition]] = {}
-        for each in self._assignment.due(FetchState.FETCHING, turn):
+        for each in self._context.assignment.due(FetchState.FETCHING, turn):
             if not each.is_paused and each.buffer is None:
                 node = self._choose_node(each, turn.now)
                 if node is not None:
                     by_node.setdefault(node, []).append(each)
         for node, partitions in by_node.items():
-            if node not in self._busy and self._nodes.is_ready(node, turn):
+            if node not in self._busy and self._context.nodes.is_ready(node, turn):
                 self._fetch(node, partitions, turn)
 
     def _choose_node(self, partition: AssignedPartition, now: int) -> int | None:
         """The preferred follower until its time is over, else the leader; None without any."""
         if partition.preferred is not None:
             node, until = partition.preferred
-            if now < until and node in self._metadata.brokers:
+            if now < until and node in self._context.metadata.brokers:
                 return node
             partition.preferred = None
         assert partition.position is not None
-        return self._metadata.leader(partition.partition).leader
+        return self._context.metadata.leader(partition.partition).leader
 
     def _fetch(self, node: int, partitions: list[AssignedPartition], turn: Turn) -> None:
         ids = {
-            each.partition.topic: self._metadata.topic_id(each.partition.topic)
+            each.partition.topic: self._context.metadata.topic_id(each.partition.topic)
             for each in partitions
         }
         at_most = _NEWEST_BY_NAME if None in ids.values() else None
-        version = self._nodes.version(node, _FETCH, at_most=at_most)
+        version = self._context.nodes.version(node, _FETCH, at_most=at_most)
         if version is None:
             return
         by_id = version > _NEWEST_BY_NAME
@@ -130,6 +109,7 @@ class Fetcher:
                 partition=each, position=each.position, node=node, addresses=addresses
             )
         self._busy.add(node)
+        config = self._context.config
         topics = tuple(
             FetchTopic(
                 topic="" if by_id else topic,
@@ -166,16 +146,16 @@ class Fetcher:
                 api=_FETCH,
                 version=version,
                 message=self._request(topics),
-                timeout_ms=self._config.fetch_max_wait_ms + self._config.request_timeout_ms,
+                timeout_ms=config.fetch_max_wait_ms + config.request_timeout_ms,
                 on_answer=typed(FetchResponse, answered),
                 on_failure=failed,
             )
         )
 
     def _request(self, topics: tuple[FetchTopic, ...]) -> FetchRequest:
-        config = self._config
+        config = self._context.config
         return FetchRequest(
-            replica_id=_CONSUMER,
+            replica_id=CONSUMER,
             max_wait_ms=config.fetch_max_wait_ms,
             min_bytes=config.fetch_min_bytes,
             max_bytes=config.fetch_max_bytes,
@@ -190,7 +170,7 @@ class Fetcher:
         return FetchPartition(
             partition=partition.partition.index,
             fetch_offset=position.offset,
-            partition_max_bytes=self._config.max_partition_fetch_bytes,
+            partition_max_bytes=self._context.config.max_partition_fetch_bytes,
             current_leader_epoch=position.leader.epoch,
             last_fetched_epoch=position.fetched_epoch,
         )
@@ -199,7 +179,8 @@ class Fetcher:
 
     def _handle(self, sent: _Sent, part: PartitionData, now: int) -> None:
         partition = sent.partition
-        if partition.position is not sent.position or partition.partition not in self._assignment:
+        is_assigned = partition.partition in self._context.assignment
+        if partition.position is not sent.position or not is_assigned:
             return  # the consumer was sent elsewhere, or the leader has changed
         if partition.state is not FetchState.FETCHING or partition.problem is not None:
             return
@@ -208,10 +189,10 @@ class Fetcher:
         elif part.diverging_epoch.epoch >= 0 or part.diverging_epoch.end_offset >= 0:
             self._handle_divergence(sent, part)
         elif part.preferred_read_replica != _NO_NODE:
-            until = now + self._config.metadata_max_age_ms
+            until = now + self._context.config.metadata_max_age_ms
             partition.preferred = part.preferred_read_replica, until
-            if part.preferred_read_replica not in self._metadata.brokers:
-                self._refresh.request()
+            if part.preferred_read_replica not in self._context.metadata.brokers:
+                self._context.refresh.request()
         else:
             partition.retry.reset()
             self._keep(partition, decode_records(part.records or (), sent.position.offset))
@@ -228,7 +209,7 @@ class Fetcher:
         if isinstance(found, Valid):
             sent.partition.validated(found.epoch)
         else:
-            self._assignment.truncated(sent.partition, found)
+            self._context.assignment.truncated(sent.partition, found)
 
     def _handle_error(self, sent: _Sent, part: PartitionData, now: int) -> None:
         code = part.error_code
@@ -236,27 +217,27 @@ class Fetcher:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if partition.preferred is not None:
                 partition.preferred = None  # the follower has another range; the leader decides
-            elif self._config.reset_policy.resets:
-                partition.await_reset(self._config.reset_policy.target(Situation.OUT_OF_RANGE))
+            elif self._context.config.reset_policy.resets:
+                partition.await_reset(
+                    self._context.config.reset_policy.target(Situation.OUT_OF_RANGE)
+                )
             else:
                 partition.problem = OutOfRange()
-        elif code == ErrorCode.LOG_TRUNCATION and self._config.draft is not None:
+        elif code == ErrorCode.LOG_TRUNCATION and self._context.config.draft is not None:
             partition.await_divergence()
-        elif code in RETRIABLE or code == ErrorCode.UNKNOWN_SERVER_ERROR:
+        elif may_pass(code):
             current = part.current_leader
             if current.leader_id != _NO_NODE:
                 leader = LeaderAndEpoch(leader=current.leader_id, epoch=current.leader_epoch)
-                self._metadata.see_leader(partition.partition, leader, sent.addresses)
-                self._nodes.learn(sent.addresses)
+                self._context.metadata.see_leader(partition.partition, leader, sent.addresses)
+                self._context.nodes.learn(sent.addresses)
             self._retry(sent, now)
         else:
-            topic = partition.partition
-            self._fail(RequestRefused(f"Fetch of {topic.topic}-{topic.index}", code))
-            partition.retry.pause(now)
+            self._context.refuse(_FETCH, partition, code, now)
 
     def _retry(self, sent: _Sent, now: int) -> None:
         """Ask the leader again, as newer metadata will name it."""
-        self._refresh.request()
+        self._context.refresh.request()
         if sent.partition.position is not sent.position:
             return
         sent.partition.preferred = None

@@ -29,20 +29,30 @@ Committed: TypeAlias = dict[Partition, OffsetAndMetadata | None]
 """The committed offset of each partition; None where there is none."""
 Names: TypeAlias = dict[str | UUID | None, str]
 """Topics by what a request and its answer call them: names, or ids."""
+FetchedPart: TypeAlias = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
+"""A partition in an answer to OffsetFetch, before version 8 and from there on."""
 _MANY_GROUPS: Final = 8
 """From this version of OffsetFetch on, it asks for a list of groups."""
 
 
 def fetch_request(
-    group: str, version: int, by_topic: Mapping[str, tuple[int, ...]], names: Names
+    group: str,
+    version: int,
+    by_topic: Mapping[str, tuple[int, ...]],
+    names: Names,
+    *,
+    stable: bool = True,
 ) -> OffsetFetchRequest:
-    """OffsetFetch of some partitions; refused while a transaction commits for them (KIP-447)."""
+    """OffsetFetch of some partitions.
+
+    :param stable: Whether to be refused while a transaction commits for them (KIP-447).
+    """
     if version < _MANY_GROUPS:
         by_name = tuple(
             OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)
             for topic, indexes in by_topic.items()
         )
-        return OffsetFetchRequest(group_id=group, topics=by_name, require_stable=True)
+        return OffsetFetchRequest(group_id=group, topics=by_name, require_stable=stable)
     topics = tuple(
         OffsetFetchRequestTopics(
             name="" if isinstance(name, UUID) else topic,
@@ -52,11 +62,13 @@ def fetch_request(
         for name, topic in names.items()
     )
     asked = OffsetFetchRequestGroup(group_id=group, topics=topics)
-    return OffsetFetchRequest(groups=(asked,), require_stable=True)
+    return OffsetFetchRequest(groups=(asked,), require_stable=stable)
 
 
 def commit_request(
-    member: ConsumerGroupMetadata, offsets: Mapping[Partition, OffsetAndMetadata], names: Names
+    member: ConsumerGroupMetadata,
+    offsets: Mapping[Partition, OffsetCommitRequestPartition],
+    names: Names,
 ) -> OffsetCommitRequest:
     """OffsetCommit of some partitions by a member, or by a consumer that is none."""
     return OffsetCommitRequest(
@@ -68,11 +80,7 @@ def commit_request(
             OffsetCommitRequestTopic(
                 name="" if isinstance(name, UUID) else topic,
                 topic_id=name if isinstance(name, UUID) else None,
-                partitions=tuple(
-                    _committed_partition(each, offset)
-                    for each, offset in offsets.items()
-                    if each.topic == topic
-                ),
+                partitions=tuple(offset for each, offset in offsets.items() if each.topic == topic),
             )
             for name, topic in names.items()
         ),
@@ -87,9 +95,10 @@ def group_by_topic(partitions: Iterable[Partition]) -> dict[str, tuple[int, ...]
     return found
 
 
-def _committed_partition(
+def committed_partition(
     partition: Partition, offset: OffsetAndMetadata
 ) -> OffsetCommitRequestPartition:
+    """An offset as OffsetCommit has it."""
     return OffsetCommitRequestPartition(
         partition_index=partition.index,
         committed_offset=offset.offset,
@@ -102,24 +111,36 @@ def _committed_partition(
 def read_fetched(response: OffsetFetchResponse, names: Names) -> tuple[int, Committed]:
     """The first error of an answer, or what is committed."""
     found: Committed = {}
-    whole = response.groups[0] if response.groups else response
-    codes = [whole.error_code]
-    for topic in whole.topics:
-        topic_id = topic.topic_id if isinstance(topic, OffsetFetchResponseTopics) else None
-        key = topic_id or topic.name
-        for part in topic.partitions:
-            codes.append(part.error_code)
-            if key in names:
-                found[Partition(topic=names[key], index=part.partition_index)] = _read_part(part)
+    error, parts = fetched_parts(response)
+    codes = [error]
+    for key, part in parts:
+        codes.append(part.error_code)
+        if key in names:
+            found[Partition(topic=names[key], index=part.partition_index)] = _read_part(part)
     return next((code for code in codes if code != ErrorCode.NONE), ErrorCode.NONE), found
 
 
-def _read_part(
-    part: OffsetFetchResponsePartition | OffsetFetchResponsePartitions,
-) -> OffsetAndMetadata | None:
+def fetched_parts(
+    response: OffsetFetchResponse,
+) -> tuple[int, list[tuple[str | UUID, FetchedPart]]]:
+    """The error of the whole answer, and each partition with the name or id of its topic."""
+    whole = response.groups[0] if response.groups else response
+    parts: list[tuple[str | UUID, FetchedPart]] = []
+    for topic in whole.topics:
+        topic_id = topic.topic_id if isinstance(topic, OffsetFetchResponseTopics) else None
+        parts += [(topic_id or topic.name, part) for part in topic.partitions]
+    return whole.error_code, parts
+
+
+def timestamp_of(part: FetchedPart) -> int:
+    """Of the record before a committed offset; `NO_TIMESTAMP` outside of KIP-320's draft."""
+    return part.timestamp if isinstance(part, OffsetFetchResponsePartition) else NO_TIMESTAMP
+
+
+def _read_part(part: FetchedPart) -> OffsetAndMetadata | None:
     if part.committed_offset < 0:
         return None
-    timestamp = part.timestamp if isinstance(part, OffsetFetchResponsePartition) else NO_TIMESTAMP
+    timestamp = timestamp_of(part)
     return OffsetAndMetadata(
         offset=part.committed_offset,
         leader_epoch=None if part.committed_leader_epoch < 0 else part.committed_leader_epoch,

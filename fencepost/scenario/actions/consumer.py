@@ -6,7 +6,6 @@ final KIP-320 and of its earlier draft side by side.
 """
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,6 +38,7 @@ from fencepost.scenario.actions.context import (
     ActionState,
     InvalidAction,
     ScenarioClients,
+    on_state,
 )
 from fencepost.scenario.actions.fetch import as_text
 
@@ -62,7 +62,7 @@ class Consumers(ActionState):
         super().__init__(clients)
         self._consumers: dict[str, _OpenConsumer] = {}
 
-    async def open(self, body: OpenConsumerBody) -> ConsumerAnswer:
+    async def open(self, _context: ActionContext, body: OpenConsumerBody) -> ConsumerAnswer:
         """Open a consumer and assign it the partition; it sends requests from now on."""
         found = self._consumers.get(body.consumer)
         if found is not None and not found.is_closed:
@@ -76,7 +76,7 @@ class Consumers(ActionState):
         self._consumers[body.consumer] = opened
         return await _answer(opened, None)
 
-    async def poll(self, body: PollBody) -> PollAnswer:
+    async def poll(self, _context: ActionContext, body: PollBody) -> PollAnswer:
         """Poll until there are so many records, or an error, or the time is over."""
         opened = self._get(body.consumer)
         records: list[ConsumerRecord] = []
@@ -100,7 +100,7 @@ class Consumers(ActionState):
             records=tuple(map(record_answer, records)),
         )
 
-    async def seek(self, body: SeekBody) -> ConsumerAnswer:
+    async def seek(self, _context: ActionContext, body: SeekBody) -> ConsumerAnswer:
         """Go on from an offset."""
         opened = self._get(body.consumer)
         at = OffsetAndMetadata(
@@ -129,9 +129,17 @@ class Consumers(ActionState):
         assert opened.last is not None
         return opened.last.model_copy(update={"error": ErrorCode.NONE.name, "failed": None})
 
-    def outcomes(self, names: Iterable[str]) -> tuple[ConsumerOutcome, ...]:
-        """What was the last answer of each."""
-        return tuple(_outcome(self._find(name)) for name in names)
+    async def compare(self, _context: ActionContext, body: ConsumersBody) -> ConsumersAnswer:
+        """Set consumers side by side, by the last answer of each."""
+        return ConsumersAnswer(
+            error=ErrorCode.NONE.name,
+            failed=None,
+            broker=None,
+            version=None,
+            throttle_time_ms=0,
+            elapsed_ms=0,
+            outcomes=tuple(_outcome(self._find(name)) for name in body.consumers),
+        )
 
     async def close(self) -> None:
         """Close all consumers."""
@@ -179,48 +187,6 @@ def _outcome(opened: _OpenConsumer) -> ConsumerOutcome:
     )
 
 
-async def _open(
-    clients: ScenarioClients, _context: ActionContext, body: OpenConsumerBody
-) -> ConsumerAnswer:
-    return await clients.state(Consumers).open(body)
-
-
-async def _poll(clients: ScenarioClients, _context: ActionContext, body: PollBody) -> PollAnswer:
-    return await clients.state(Consumers).poll(body)
-
-
-async def _seek(
-    clients: ScenarioClients, _context: ActionContext, body: SeekBody
-) -> ConsumerAnswer:
-    return await clients.state(Consumers).seek(body)
-
-
-async def _commit(
-    clients: ScenarioClients, context: ActionContext, body: CommitPositionBody
-) -> ConsumerAnswer:
-    return await clients.state(Consumers).commit(context, body)
-
-
-async def _close(
-    clients: ScenarioClients, context: ActionContext, body: ConsumerBody
-) -> ConsumerAnswer:
-    return await clients.state(Consumers).close_one(context, body)
-
-
-async def _compare(
-    clients: ScenarioClients, _context: ActionContext, body: ConsumersBody
-) -> ConsumersAnswer:
-    return ConsumersAnswer(
-        error=ErrorCode.NONE.name,
-        failed=None,
-        broker=None,
-        version=None,
-        throttle_time_ms=0,
-        elapsed_ms=0,
-        outcomes=clients.state(Consumers).outcomes(body.consumers),
-    )
-
-
 ACTIONS: Final = (
     Action(
         "open_consumer",
@@ -228,26 +194,47 @@ ACTIONS: Final = (
         OpenConsumerBody,
         ConsumerAnswer,
         "Open a consumer of a partition that finds leaders and truncations by itself.",
-        _open,
+        on_state(Consumers, Consumers.open),
     ),
-    Action("poll", None, PollBody, PollAnswer, "Poll a consumer for records.", _poll),
-    Action("seek", None, SeekBody, ConsumerAnswer, "Have a consumer go on from an offset.", _seek),
+    Action(
+        "poll",
+        None,
+        PollBody,
+        PollAnswer,
+        "Poll a consumer for records.",
+        on_state(Consumers, Consumers.poll),
+    ),
+    Action(
+        "seek",
+        None,
+        SeekBody,
+        ConsumerAnswer,
+        "Have a consumer go on from an offset.",
+        on_state(Consumers, Consumers.seek),
+    ),
     Action(
         "commit_position",
         None,
         CommitPositionBody,
         ConsumerAnswer,
         "Commit a consumer's position for its group.",
-        _commit,
+        on_state(Consumers, Consumers.commit),
     ),
-    Action("close_consumer", None, ConsumerBody, ConsumerAnswer, "Close a consumer.", _close),
+    Action(
+        "close_consumer",
+        None,
+        ConsumerBody,
+        ConsumerAnswer,
+        "Close a consumer.",
+        on_state(Consumers, Consumers.close_one),
+    ),
     Action(
         "compare_consumers",
         None,
         ConsumersBody,
         ConsumersAnswer,
         "Set consumers side by side, as their last actions left them; the line is printed.",
-        _compare,
+        on_state(Consumers, Consumers.compare),
         side_by_side,
     ),
 )

@@ -10,7 +10,7 @@ one of the step reaches a broker, and no fault hits another one.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, Protocol, TypedDict, TypeVar
+from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 from uuid import UUID
 
 from pydantic import Field
@@ -334,6 +334,19 @@ class ScenarioClients:
             await client.close()
 
 
+Run: TypeAlias = Callable[[ScenarioClients, ActionContext, Any], Awaitable[ActionAnswer]]
+"""Carries an action out, with a body of its ``request_model``."""
+
+
+def on_state(kind: type[S], act: Callable[[S, ActionContext, Any], Awaitable[ActionAnswer]]) -> Run:
+    """An action that is a method of what actions of its kind keep."""
+
+    async def run(clients: ScenarioClients, context: ActionContext, body: Any) -> ActionAnswer:  # noqa: ANN401  # the method's own
+        return await act(clients.state(kind), context, body)
+
+    return run
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """One thing that a client of a scenario can do. Its module lists it in ``ACTIONS``."""
@@ -345,8 +358,7 @@ class Action:
     response_model: type[ActionAnswer]
     summary: str
     """One sentence."""
-    run: Callable[[ScenarioClients, ActionContext, Any], Awaitable[ActionAnswer]]
-    """Carries it out, with a body of ``request_model``."""
+    run: Run
     note: Callable[[Mapping[str, Any], Mapping[str, Any]], str] | None = None
     """What a reader wants to see of an answer that is as expected, from the arguments and the
     answer as data; mostly nothing."""

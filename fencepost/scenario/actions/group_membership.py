@@ -38,6 +38,7 @@ from fencepost.scenario.actions.context import (
     Milliseconds,
     NoCoordinator,
     ScenarioClients,
+    on_state,
 )
 from fencepost.verbs.bodies import Listed
 
@@ -344,31 +345,14 @@ def _member_answer(context: ActionContext, member: _Member) -> MemberAnswer:
     )
 
 
-async def _join(clients: ScenarioClients, context: ActionContext, body: JoinBody) -> MemberAnswer:
-    return await clients.state(GroupMembers).join(context, body)
-
-
-async def _describe(
-    clients: ScenarioClients, context: ActionContext, body: MemberBody
-) -> MemberAnswer:
-    return await clients.state(GroupMembers).describe(context, body)
-
-
-async def _heartbeat(
-    clients: ScenarioClients, context: ActionContext, body: MemberBody
-) -> MemberErrorAnswer:
-    return await clients.state(GroupMembers).heartbeat(context, body)
-
-
-async def _leave(
-    clients: ScenarioClients, context: ActionContext, body: MemberBody
-) -> MemberErrorAnswer:
-    return await clients.state(GroupMembers).leave(context, body)
-
-
 ACTIONS: Final = (
     Action(
-        "join", "JoinGroup", JoinBody, MemberAnswer, "Join a group; tells what is assigned.", _join
+        "join",
+        "JoinGroup",
+        JoinBody,
+        MemberAnswer,
+        "Join a group; tells what is assigned.",
+        on_state(GroupMembers, GroupMembers.join),
     ),
     Action(
         "member",
@@ -376,7 +360,7 @@ ACTIONS: Final = (
         MemberBody,
         MemberAnswer,
         "Show what a member knows; sends no request.",
-        _describe,
+        on_state(GroupMembers, GroupMembers.describe),
     ),
     Action(
         "heartbeat",
@@ -384,7 +368,14 @@ ACTIONS: Final = (
         MemberBody,
         MemberErrorAnswer,
         "Send one heartbeat of a member.",
-        _heartbeat,
+        on_state(GroupMembers, GroupMembers.heartbeat),
     ),
-    Action("leave", "LeaveGroup", MemberBody, MemberErrorAnswer, "Leave the group.", _leave),
+    Action(
+        "leave",
+        "LeaveGroup",
+        MemberBody,
+        MemberErrorAnswer,
+        "Leave the group.",
+        on_state(GroupMembers, GroupMembers.leave),
+    ),
 )

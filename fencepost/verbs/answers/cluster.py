@@ -222,6 +222,13 @@ class EventState(Answer):
     text: str = ""
     """The event in one line, without number and time."""
 
+    @property
+    def end_of_reset(self) -> int:
+        """Of a reset: the number of the last event of what it deleted and created."""
+        following = self.details["events"]
+        assert isinstance(following, int)
+        return self.number + following
+
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [

@@ -204,3 +204,17 @@ def test_a_listener_may_leave_while_it_is_told() -> None:
     events.emit(Kind.RESET)
     events.emit(Kind.RESET)
     assert heard == ["once reset", "reset", "reset"]
+
+
+def test_the_mark_of_a_reset_stands_before_its_events_and_counts_them() -> None:
+    events = Events(Scheduler(ManualClock(NOW)))
+    heard: list[Event] = []
+    events.emit_changes(EMPTY, IMAGE, frozenset({"t"}))
+    events.listeners.append(heard.append)
+    with events.resetting():
+        events.emit_changes(IMAGE, EMPTY, frozenset({"t"}))
+        events.emit_changes(EMPTY, IMAGE, frozenset({"t"}))
+    assert [event.kind for event in heard] == [Kind.RESET, Kind.TOPIC_DELETED, Kind.TOPIC_CREATED]
+    assert heard[0].details == {"events": 2}
+    assert [event.number for event in heard] == [2, 3, 4]
+    assert events.since(1) == heard

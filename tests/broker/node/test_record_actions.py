@@ -214,13 +214,17 @@ def test_a_consumer_may_read_up_to_the_high_watermark() -> None:
     assert read(driver, 0, readable.end) == [b"a"]
 
 
-def test_records_in_the_tier_are_read_past_its_faults() -> None:
+@pytest.mark.parametrize("knows_its_tier", [True, False])
+def test_records_in_the_tier_are_read_past_its_faults(knows_its_tier: bool) -> None:
     tier = Tier()
     tier.append(6)
     assert tier.run() is None
     assert tier.leader("t").log.delete_local(4, now_ms=None) == 2
-    rule = RemoteFaultRule(operation=RemoteOperation.FETCH, error="no", delay_ms=0, count=None)
-    tier.cluster.tier_faults.add(rule)
+    if not knows_its_tier:
+        tier.manager.forget(tier.leader("t"), lambda _error: None)
+    for operation in (RemoteOperation.FETCH, RemoteOperation.LIST):
+        rule = RemoteFaultRule(operation=operation, error="no", delay_ms=0, count=None)
+        tier.cluster.tier_faults.add(rule)
     assert read(tier, 1, 4) == [b"v"]
-    assert tier.cluster.tier_faults.all()[0].hits == 0
+    assert [fault.hits for fault in tier.cluster.tier_faults.all()] == [0, 0]
     assert tier.cluster.remote_storage_metrics.fetch_requests == 0

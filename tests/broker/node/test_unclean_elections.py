@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.unclean_elections import LostRecords, lost_records
 from tests.broker.node.driven import start
@@ -11,13 +12,19 @@ from tests.harness.driver import Driver
 from tests.harness.driver_requests import produce
 
 
-def lagging(*, committed: bytes = b"cd") -> Driver:
+def lagging(*, unclean_leader_election_enable: str = "false") -> Driver:
     """Broker 3 has the first two of four records, and is out of the ISR."""
-    driver = start()
+    driver = start(unclean_leader_election_enable=unclean_leader_election_enable)
     produce(driver, "t", b"a", b"b")
     operator_actions.hold(driver.cluster, "t", 0, 3, leave_isr=True)
-    produce(driver, "t", *(bytes([each]) for each in committed))
+    produce(driver, "t", b"c", b"d")
     return driver
+
+
+def told(driver: Driver) -> list[Event]:
+    """Elections and what they lost, in order."""
+    kinds = (Kind.LEADER_CHANGED, Kind.RECORDS_LOST)
+    return [event for event in driver.cluster.events.since(0) if event.kind in kinds]
 
 
 def test_a_leader_that_is_up_has_what_is_lost() -> None:
@@ -50,7 +57,7 @@ def test_what_was_not_committed_is_counted_apart() -> None:
 def test_a_log_without_a_record_loses_all() -> None:
     driver = lagging()
     operator_actions.wipe(driver.cluster, "t", 0, 3)
-    lost = lost_records(driver.cluster, "t", 0, 3)
+    lost = lost_records(driver.cluster.brokers, driver.partition("t"), "t", 0, 3)
     assert lost is not None
     assert (lost.start_offset, lost.end_offset) == (0, 4)
 
@@ -59,3 +66,36 @@ def test_a_log_without_a_record_loses_all() -> None:
 def test_a_replica_that_has_everything_loses_nothing(leader: int) -> None:
     driver = lagging()
     assert operator_actions.elect(driver.cluster, "t", 0, leader, unclean=True) is None
+
+
+def test_an_election_that_the_config_allows_tells_what_it_lost() -> None:
+    driver = lagging(unclean_leader_election_enable="true")
+    operator_actions.kill(driver.cluster, 2)
+    operator_actions.kill(driver.cluster, 1)
+    election, lost = told(driver)[-2:]
+    assert election.details["unclean"]
+    assert lost.kind == Kind.RECORDS_LOST
+    assert lost.details == {
+        "start_offset": 2,
+        "end_offset": 4,
+        "records": 2,
+        "committed_records": 2,
+    }
+    assert (lost.topic, lost.partition, lost.broker) == ("t", 0, 1)
+
+
+def test_an_election_that_the_config_comes_to_allow_tells_it_too() -> None:
+    driver = lagging()
+    operator_actions.kill(driver.cluster, 2)
+    operator_actions.kill(driver.cluster, 1)
+    driver.cluster.controller.set_topic_configs("t", {"unclean.leader.election.enable": "true"})
+    assert [event.kind for event in told(driver)[-2:]] == [Kind.LEADER_CHANGED, Kind.RECORDS_LOST]
+
+
+@pytest.mark.parametrize("leader", [2, 3])
+def test_the_verb_tells_it_once(leader: int) -> None:
+    driver = lagging()
+    operator_actions.hold(driver.cluster, "t", 0, 2)
+    produce(driver, "t", b"e", acks=1)
+    operator_actions.elect(driver.cluster, "t", 0, leader, unclean=True)
+    assert [event.kind for event in told(driver)] == [Kind.LEADER_CHANGED, Kind.RECORDS_LOST]

@@ -16,13 +16,18 @@ from fencepost.testing import Cluster
 from fencepost.verbs.serving import ClusterBody, Serving, start
 from tests.harness.wire import Connection
 
-LISTENERS: Final = ("INSIDE://127.0.0.1:0", "OUTSIDE://127.0.0.1:0,advertised=localhost")
+CONTROLLER: Final = "controller.test:19093"
+LISTENERS: Final = (
+    "INSIDE://127.0.0.1:0",
+    "OUTSIDE://127.0.0.1:0,advertised=localhost",
+    f"CONTROLLER://127.0.0.1:0,advertised={CONTROLLER}",
+)
 HOSTS: Final = {"INSIDE": "127.0.0.1", "OUTSIDE": "localhost"}
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    body = ClusterBody(brokers=2, listeners=LISTENERS, controller_listener=True)
+    body = ClusterBody(brokers=2, listeners=LISTENERS)
     with start(body, tmp_path_factory.mktemp("served") / "log") as serving:
         yield serving
 
@@ -50,10 +55,15 @@ def accepts(address: tuple[str, int]) -> bool:
 def test_the_ready_line_has_every_listener_and_the_first_is_the_bootstrap(served: Serving) -> None:
     assert list(served.listeners) == ["INSIDE", "OUTSIDE"]
     assert served.bootstrap == served.listeners["INSIDE"]
-    assert served.controller is not None
-    assert served.controller.startswith("127.0.0.1:"), "it is beside the first listener"
     for name, bootstrap in served.listeners.items():
         assert [host for host, _ in addresses(bootstrap)] == [HOSTS[name]] * 2
+
+
+def test_the_controllers_listener_advertises_its_host_and_port(
+    served: Serving, cluster: Cluster
+) -> None:
+    assert served.controller == CONTROLLER
+    assert cluster.cluster().controller_listener == CONTROLLER
 
 
 def test_the_cluster_shows_every_listener_of_a_broker(cluster: Cluster) -> None:
@@ -109,7 +119,7 @@ def test_where_a_port_is_in_use_no_socket_stays_open() -> None:
         free.close()
         listeners = (ListenerSpec(port=port), ListenerSpec(port=taken.getsockname()[1]))
         with pytest.raises(PortUnavailable, match="address already in use"):
-            bind_all(listeners, brokers=1, controller_port=None, control=("127.0.0.1", 0))
+            bind_all(listeners, brokers=1, controller=None, control=("127.0.0.1", 0))
         bind("127.0.0.1", port, 1).close()
 
 

@@ -1,0 +1,86 @@
+"""What the catalogue says of a verb.
+
+A verb's parameters are those in its path and the fields of its request model. HTTP puts the former
+in the path and the latter in the body (of a POST) or the query (of a GET). The command line takes
+those in the path, and ``positional`` ones, as arguments in that order, and the others as options.
+A scenario and Python name them all.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from fencepost.verbs import bodies
+from fencepost.verbs.answers import Answer
+
+PARTITION: Final = "/v1/topics/{topic}/partitions/{partition}"
+"""The path of a partition."""
+PATH_TYPES: Final = MappingProxyType(
+    {
+        "topic": str,
+        "partition": int,
+        "broker": int,
+        "group": str,
+        "member": str,
+        "id": int,
+    }
+)
+"""The type of each parameter in a path, by its name."""
+
+
+class Method(StrEnum):
+    """An HTTP method."""
+
+    GET = "GET"
+    POST = "POST"
+    DELETE = "DELETE"
+
+
+class Shape(StrEnum):
+    """Whether an answer is one model, a list or a stream."""
+
+    ONE = "one"
+    LIST = "list"
+    STREAM = "stream"
+    """Server-sent events; the data of each is one model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """An operation on a cluster, or a query of its state."""
+
+    name: str
+    """In Python, in scenarios, and OpenAPI's operation id."""
+    method: Method
+    path: str
+    """With the names of parameters in braces."""
+    request_model: type[bodies.Body] | None = None
+    """Its other parameters: a POST's body, which may be left out if all of its fields may; a GET's
+    query."""
+    response_model: type[Answer]
+    shape: Shape = Shape.ONE
+    command: str
+    """The words of its command."""
+    positional: tuple[str, ...] = ()
+    """Fields that are arguments there, behind those of the path."""
+    name_first: bool = False
+    """Whether its first argument may stand before the last word of its command."""
+    subcommand_field: str = ""
+    """A field whose few possible values are each the last word of a command of its own."""
+    subcommands: Mapping[str, str] = field(default_factory=dict)
+    """These values, and what each does: one sentence."""
+    summary: str
+    """One sentence, for every help."""
+
+    @property
+    def path_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters in the path, in order."""
+        return tuple(re.findall(r"{(\w+)}", self.path))
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """All of its commands."""
+        return tuple(f"{self.command} {word}" for word in self.subcommands) or (self.command,)
