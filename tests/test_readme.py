@@ -109,10 +109,26 @@ def test_the_commands_that_steer_work(name: str, tmp_path: Path) -> None:
 
 def test_the_test_file_of_the_readme_passes(tmp_path: Path) -> None:
     (tmp_path / "test_orders.py").write_text(block("pytest"))
+    _passes(tmp_path)
+
+
+def test_the_test_file_for_containers_passes(tmp_path: Path) -> None:
+    served = serve(tmp_path / "log", "--control-token", "first-test")
+    assert served.control is not None
+    page = block("container").replace("http://127.0.0.1:9644", served.control)
+    named = "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
+    assert named in page
+    (tmp_path / "test_orders.py").write_text(page.replace(named, served.bootstrap))
+    _passes(tmp_path)
+    served.stop()
+
+
+def _passes(folder: Path) -> None:
+    """The file ``test_orders.py`` of this folder passes, run by pytest."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_orders.py"],
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, "PATH": path},
     )
     assert "1 passed" in done.out
