@@ -10,7 +10,14 @@ import pytest
 
 from fencepost.broker.fetch import kip_320_draft
 from fencepost.client.batches import FetchedRecord
-from fencepost.client.consumer import core, epoch_lookup, fetcher, offset_messages, truncation
+from fencepost.client.consumer import (
+    committed_offsets,
+    core,
+    epoch_lookup,
+    fetcher,
+    offset_messages,
+    truncation,
+)
 from fencepost.client.consumer.assignment import Assignment
 from fencepost.client.consumer.cluster_metadata import ClusterMetadata, LeaderAndEpoch
 from fencepost.client.consumer.epoch_cache import EpochCache
@@ -102,12 +109,12 @@ def older_metadata_taken(patch: pytest.MonkeyPatch) -> None:
 
 def epochs_not_committed(patch: pytest.MonkeyPatch) -> None:
     """Offsets are committed without the epoch of the record before them."""
-    whole = offset_messages._committed_partition
+    whole = offset_messages.committed_partition
 
     def committed(partition: Partition, offset: OffsetAndMetadata) -> OffsetCommitRequestPartition:
         return whole(partition, replaced(offset, leader_epoch=None))
 
-    patch.setattr(offset_messages, "_committed_partition", committed)
+    patch.setattr(committed_offsets, "committed_partition", committed)
 
 
 def fenced_taken_for_out_of_range(patch: pytest.MonkeyPatch) -> None:
