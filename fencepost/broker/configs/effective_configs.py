@@ -133,6 +133,7 @@ class BrokerConfigs:
     replica_selector_class: str | None
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
+    request_timeout_ms: int
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
     telemetry_max_bytes: int
@@ -288,6 +289,9 @@ class BrokerConfigs:
             **attributes,
             keeps_leader_epochs=has_leader_epochs(str(values["message.format.version"])),
             producer_id_expiration_ms=self.producer_id_expiration_ms,
+            transaction_partition_verification_enable=(
+                self.transaction_partition_verification_enable
+            ),
             directory_delete_delay_ms=self.log_segment_delete_delay_ms,
         )
 
