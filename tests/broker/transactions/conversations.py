@@ -137,10 +137,12 @@ def fencing(talk: Talk) -> None:
         end(talk, successor, commit=True)
 
 
-def produce(talk: Talk, who: Producer, sequence: int, *, version: int, epoch: int = -1) -> None:
+def produce(
+    talk: Talk, who: Producer, sequence: int, *, version: int, epoch: int = -1, topic: str = "t"
+) -> None:
     epoch = who.epoch if epoch == -1 else epoch
     records = batch(b"v", producer=(who.id, epoch, sequence), transactional=True)
-    request = replace(produce_request(("t", 0, records)), transactional_id=who.transactional_id)
+    request = replace(produce_request((topic, 0, records)), transactional_id=who.transactional_id)
     talk.ask(1, "produce", version, request)
 
 
@@ -176,6 +178,29 @@ def produced(talk: Talk) -> None:
     produce(talk, stranger, 0, version=11)
 
 
+def earlier_features(talk: Talk) -> None:
+    """With ``transaction.version`` 1 and 0: the log's version, and aborts by the coordinator."""
+    for level in (1, 0):
+        talk.finalize(level)
+        who = producer(talk, f"{level}", version=4)
+        who.init()
+        who.add(0, topic="u")
+        end(talk, who, commit=True)
+        who.add(1, topic="u")
+        successor = producer(talk, f"{level}", version=4)
+        successor.init()
+        talk.settle(who.transactional_id)
+        successor.init()
+        who.end(commit=True)
+        who.add(0, topic="u")
+        produce(talk, who, 0, version=11, topic="u")
+        successor.add(0, topic="u")
+        produce(talk, successor, 0, version=11, topic="u")
+        end(talk, successor, commit=False)
+    talk.finalize(2)
+    end(talk, successor, commit=False)
+
+
 def shown(talk: Talk) -> None:
     """Ids in each state, described and listed."""
     empty, is_open, committed, aborted = (
@@ -208,5 +233,14 @@ def shown(talk: Talk) -> None:
 
 ALL: Final[dict[str, Callable[[Talk], None]]] = {
     each.__name__: each
-    for each in (produced, every_end, every_init, additions, offsets, fencing, shown)
+    for each in (
+        produced,
+        every_end,
+        every_init,
+        additions,
+        offsets,
+        fencing,
+        shown,
+        earlier_features,
+    )
 }

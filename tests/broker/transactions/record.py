@@ -16,7 +16,7 @@ from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.init_producer_id import InitProducerIdRequest
-from tests.broker.groups.talk import Message
+from tests.broker.groups.talk import TOPICS, Message
 from tests.broker.transactions.conversations import ALL
 from tests.broker.transactions.talk import Talk
 from tests.harness.driver import NEWEST
@@ -38,7 +38,9 @@ class RealBroker:
 
     def prepare(self) -> None:
         """The topics, the transaction topic, and a block of producer ids."""
-        topics = (CreatableTopic(name="t", num_partitions=2, replication_factor=1),)
+        topics = tuple(
+            CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in TOPICS
+        )
         self.ask(1, "create_topics", 7, CreateTopicsRequest(topics=topics, timeout_ms=5000))
         find = FindCoordinatorRequest(key="any", key_type=1)
         while self.ask(1, "find_coordinator", 1, find).error_code:

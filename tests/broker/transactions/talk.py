@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from fencepost.broker.metadata.features import TRANSACTION_VERSION, UpgradeType
 from fencepost.broker.transactions.records import decode
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from fencepost.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import iter_headers
 from tests.broker.groups.talk import Message, as_json
@@ -56,6 +59,23 @@ class Talk:
             if not state.transaction_state.startswith("Prepare"):
                 return
             self._pause()
+
+    def finalize(self, level: int) -> None:
+        """Set the ``transaction.version`` of the cluster, and wait until the broker knows it."""
+        for kind in (UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE):
+            key = FeatureUpdateKey(
+                feature=TRANSACTION_VERSION, max_version_level=level, upgrade_type=kind
+            )
+            request = UpdateFeaturesRequest(feature_updates=(key,), timeout_ms=5000)
+            self._asker.ask(1, "update_features", 1, request)
+        while self._finalized() != level:
+            self._pause()
+
+    def _finalized(self) -> int:
+        request = ApiVersionsRequest(client_software_name="talk", client_software_version="1")
+        features = self._asker.ask(1, "api_versions", 4, request).finalized_features
+        levels = {each.name: each.max_version_level for each in features}
+        return int(levels.get(TRANSACTION_VERSION, 0))
 
     def name(self, text: str) -> str:
         """A transactional id of this conversation."""

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.broker.groups.talk import Message
+from tests.broker.groups.talk import TOPICS, Message
 from tests.broker.transactions.conversations import ALL
 from tests.broker.transactions.talk import Talk
 from tests.broker.transactions.workbench import Producer
@@ -30,7 +30,8 @@ def recorded(conversation: str) -> list[Message]:
 @pytest.mark.parametrize("name", ALL)
 def test_the_coordinator_says_and_writes_what_kafka_does(name: str) -> None:
     driver = Driver(1, CONFIGS)
-    create(driver, "t", [[1], [1]])
+    for topic in TOPICS:
+        create(driver, topic, [[1], [1]])
     Producer(driver, "any").init()  # as the recording does: no producer id is 0, a default
     talk = Talk(driver, lambda: driver.advance(100), f"{name}-")
     ALL[name](talk)
