@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from fencepost.broker.transactions.transaction_metadata import LAST_CLIENT_EPOCH
 from fencepost.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from fencepost.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from fencepost.protocol.messages.list_transactions import ListTransactionsRequest
@@ -50,11 +51,11 @@ def every_end(talk: Talk) -> None:
                 again.end(commit=commit)
             again.id, again.epoch = UNKNOWN_ID, 0
             again.end(commit=commit)
-    nobody = producer(talk, "nobody")
-    nobody.id, nobody.epoch = UNKNOWN_ID, 0
-    nobody.end(commit=True)
-    nobody.transactional_id = ""
-    nobody.end(commit=True)
+    unknown = producer(talk, "unknown")
+    unknown.id, unknown.epoch = UNKNOWN_ID, 0
+    unknown.end(commit=True)
+    unknown.transactional_id = ""
+    unknown.end(commit=True)
 
 
 def every_init(talk: Talk) -> None:
@@ -76,9 +77,9 @@ def every_init(talk: Talk) -> None:
     fresh.init((UNKNOWN_ID, 5))
     for timeout_ms in (0, -1, 900_000, 900_001):
         producer(talk, "timeouts").init(timeout_ms=timeout_ms)
-    nobody = producer(talk, "")
-    nobody.transactional_id = ""
-    nobody.init()
+    nameless = producer(talk)
+    nameless.transactional_id = ""
+    nameless.init()
 
 
 def additions(talk: Talk) -> None:
@@ -201,6 +202,27 @@ def earlier_features(talk: Talk) -> None:
     end(talk, successor, commit=False)
 
 
+def last_epochs(talk: Talk) -> None:
+    """An end and an InitProducerId that use up the epochs of a producer id, and are repeated."""
+    for version in (5, 4):
+        who = producer(talk, f"{version}", version=version)
+        who.init()
+        talk.skip_to(who.transactional_id, LAST_CLIENT_EPOCH - 2)
+        who.init()
+        again = producer(talk, f"{version}", version=version)
+        for _ in range(3):
+            again.id, again.epoch = who.producer
+            if version == 4:
+                who.init(who.producer)
+                again.init(again.producer)
+            who.add(0, version=5 if version >= 5 else 3)
+            end(talk, who, commit=True)
+            if version == 5:
+                again.end(commit=False)
+                end(talk, again, commit=True)
+        again.init(who.producer)
+
+
 def shown(talk: Talk) -> None:
     """Ids in each state, described and listed."""
     empty, is_open, committed, aborted = (
@@ -226,7 +248,7 @@ def shown(talk: Talk) -> None:
         (2, {"transactional_id_pattern": "open"}),
         (2, {"transactional_id_pattern": "("}),
     ):
-        asked = ListTransactionsRequest(**filters)  # type: ignore[arg-type]
+        asked = ListTransactionsRequest(**filters)
         talk.ask(1, "list_transactions", version, asked)
     end(talk, is_open, commit=True)
 
@@ -242,5 +264,6 @@ ALL: Final[dict[str, Callable[[Talk], None]]] = {
         fencing,
         shown,
         earlier_features,
+        last_epochs,
     )
 }

@@ -36,6 +36,14 @@ class RealBroker:
         version = BY_NAME[api_name].max_version if version == NEWEST else version
         return self._client.ask(api_name, version, request)
 
+    def raise_epoch(self, transactional_id: str, epoch: int) -> None:
+        """By as many InitProducerId (a minute for the last epochs)."""
+        init = InitProducerIdRequest(
+            transactional_id=transactional_id, transaction_timeout_ms=60_000
+        )
+        while self.ask(1, "init_producer_id", 5, init).producer_epoch < epoch:
+            pass
+
     def prepare(self) -> None:
         """The topics, the transaction topic, and a block of producer ids."""
         topics = tuple(
@@ -56,7 +64,7 @@ def main() -> None:
     broker.prepare()
     lines = []
     for name, converse in ALL.items():
-        talk = Talk(broker, lambda: time.sleep(_PAUSE_S), f"{name}-")
+        talk = Talk(broker, lambda: time.sleep(_PAUSE_S), broker.raise_epoch, f"{name}-")
         converse(talk)
         talk.write_log()
         lines += [json.dumps({"in": name, "row": row}) for row in talk.rows]

@@ -9,7 +9,7 @@ stand there by their order, times by whether there is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from fencepost.broker.metadata.features import TRANSACTION_VERSION, UpgradeType
@@ -19,7 +19,7 @@ from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from fencepost.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from fencepost.protocol.record_reader import iter_records
-from fencepost.protocol.records import iter_headers
+from fencepost.protocol.records import Record, iter_headers
 from tests.broker.groups.talk import Message, as_json
 from tests.harness.typed_requests import fetch_request, fetched, from_offset
 
@@ -37,12 +37,21 @@ class Asker(Protocol):
 class Talk:
     """Asks a broker, and keeps its answers."""
 
-    def __init__(self, asker: Asker, pause: Callable[[], None], prefix: str) -> None:
+    def __init__(
+        self,
+        asker: Asker,
+        pause: Callable[[], None],
+        raise_epoch: Callable[[str, int], None],
+        prefix: str,
+    ) -> None:
         """:param prefix: Of the transactional ids: the log of a real broker has other ones."""
         self.rows: list[Message] = []
         self.prefix = prefix
         self._asker = asker
         self._pause = pause
+        self._raise_epoch = raise_epoch
+        self._skipped = 0
+        """Up to this epoch (exclusive) the log is left out."""
         self._ids: dict[int, str] = {-1: "none"}
 
     def ask(self, broker_id: int, api_name: str, version: int, request: Message) -> Message:
@@ -59,6 +68,11 @@ class Talk:
             if not state.transaction_state.startswith("Prepare"):
                 return
             self._pause()
+
+    def skip_to(self, transactional_id: str, epoch: int) -> None:
+        """Let the epoch of an idle id rise; what the log has of it is left out."""
+        self._skipped = epoch
+        self._raise_epoch(transactional_id, epoch)
 
     def finalize(self, level: int) -> None:
         """Set the ``transaction.version`` of the cluster, and wait until the broker knows it."""
@@ -83,18 +97,27 @@ class Talk:
 
     def write_log(self) -> None:
         """Add what the log has of this conversation's transactional ids."""
-        request = fetch_request(("__transaction_state", from_offset(0, 0)), max_bytes=1 << 24)
-        answer = fetched(self._asker.ask(1, "fetch", 12, request))
-        assert answer.error_code == ErrorCode.NONE
-        for buffer in answer.records or ():
-            for at, _ in iter_headers(buffer):
-                for stored in iter_records(buffer, at):
-                    assert stored.key is not None
-                    record = decode(stored.key, stored.value)
-                    if record is not None and record.transactional_id.startswith(self.prefix):
-                        row = None if record.value is None else self._value(record.value)
-                        name = record.transactional_id.removeprefix(self.prefix)
-                        self.rows.append(["log", name, row])
+        offset, end = 0, 1
+        while offset < end:
+            asked = fetch_request(("__transaction_state", from_offset(offset, 0)))
+            answer = fetched(self._asker.ask(1, "fetch", 12, asked))
+            assert answer.error_code == ErrorCode.NONE
+            end = answer.high_watermark
+            for buffer in answer.records or ():
+                for at, header in iter_headers(buffer):
+                    offset = header.next_offset
+                    self._add_records(iter_records(buffer, at))
+
+    def _add_records(self, records: Iterable[Record]) -> None:
+        for stored in records:
+            assert stored.key is not None
+            record = decode(stored.key, stored.value)
+            if record is None or not record.transactional_id.startswith(self.prefix):
+                continue
+            value = record.value
+            if value is None or not 0 < value.producer_epoch < self._skipped:
+                row = None if value is None else self._value(value)
+                self.rows.append(["log", record.transactional_id.removeprefix(self.prefix), row])
 
     def _value(self, value: Message) -> Message:
         row = {name: getattr(value, name) for name in value.__slots__}

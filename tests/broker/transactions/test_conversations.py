@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -27,13 +29,21 @@ def recorded(conversation: str) -> list[Message]:
     return [row["row"] for row in rows if row["in"] == conversation]
 
 
+def raise_epoch(driver: Driver, transactional_id: str, epoch: int) -> None:
+    """At once, by a record of the coordinator."""
+    shard = driver.broker(1).transactions.runtime.shards[0]
+    metadata = replace(shard.latest.transactions[transactional_id], producer_epoch=epoch)
+    shard.change(transactional_id, metadata, lambda _error: None)
+    driver.cluster.scheduler.run_due()
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_the_coordinator_says_and_writes_what_kafka_does(name: str) -> None:
     driver = Driver(1, CONFIGS)
     for topic in TOPICS:
         create(driver, topic, [[1], [1]])
     Producer(driver, "any").init()  # as the recording does: no producer id is 0, a default
-    talk = Talk(driver, lambda: driver.advance(100), f"{name}-")
+    talk = Talk(driver, lambda: driver.advance(100), partial(raise_epoch, driver), f"{name}-")
     ALL[name](talk)
     talk.write_log()
     found = json.loads(json.dumps(talk.rows))
