@@ -139,6 +139,9 @@ APIS: Final[tuple[Api, ...]] = (
     _api(21, "delete_records", 0, 2, 2, "0.11.0:0 2.0:1 2.6:2"),
     _api(22, "init_producer_id", 0, 6, 2, "0.11.0:0 2.0:1 2.4:2 2.5:3 2.7:4 3.8:5"),
     _api(23, "offset_for_leader_epoch", 2, 4, 4, "0.11.0:0 2.0:1 2.1:2 2.3:3 2.8:4"),
+    _api(24, "add_partitions_to_txn", 0, 5, 3, "0.11.0:0 2.0:1 2.7:2 2.8:3 3.6:4 3.8:5"),
+    _api(25, "add_offsets_to_txn", 0, 4, 3, "0.11.0:0 2.0:1 2.7:2 2.8:3 3.8:4"),
+    _api(26, "end_txn", 0, 5, 3, "0.11.0:0 2.0:1 2.7:2 2.8:3 3.8:4 4.0:5"),
     _api(27, "write_txn_markers", 1, 2, 1, "0.11.0:0 2.8:1 4.2:2"),
     _api(29, "describe_acls", 1, 3, 2, "0.11.0:0 2.0:1 2.5:2 3.3:3"),
     _api(30, "create_acls", 1, 3, 2, "0.11.0:0 2.0:1 2.5:2 3.3:3"),
@@ -168,6 +171,8 @@ APIS: Final[tuple[Api, ...]] = (
     _api(60, "describe_cluster", 0, 2, 0, "2.8:0 3.7:1 4.0:2"),
     _api(61, "describe_producers", 0, 0, 0, "2.8:0"),
     _api(64, "unregister_broker", 0, 0, 0, "3.3:0"),
+    _api(65, "describe_transactions", 0, 0, 0, "3.0:0"),
+    _api(66, "list_transactions", 0, 2, 0, "3.0:0 3.8:1 4.1:2"),
     _api(71, "get_telemetry_subscriptions", 0, 0, 0, "3.7:0"),
     _api(72, "push_telemetry", 0, 0, 0, "3.7:0"),
     # To 4.0 it was ListClientMetricsResources.

@@ -15,6 +15,7 @@ class FakeLog:
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self.records = list(records)
         self.held = False
+        self.leader_epoch = 0
         self.refusal: ErrorCode | None = None
         self.high_watermark = len(self.records)
         self._waiting: list[tuple[int, Callable[[], None]]] = []

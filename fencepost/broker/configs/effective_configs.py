@@ -71,6 +71,8 @@ class BrokerConfigs:
     :param strict: Whether a config without effect is refused.
     """
 
+    add_partitions_to_txn_retry_backoff_max_ms: int
+    add_partitions_to_txn_retry_backoff_ms: int
     alter_log_dirs_replication_quota_window_num: int
     alter_log_dirs_replication_quota_window_size_seconds: int
     auto_create_topics_enable: bool
@@ -115,12 +117,10 @@ class BrokerConfigs:
     offsets_topic_segment_bytes: int
     producer_id_expiration_check_interval_ms: int
     producer_id_expiration_ms: int
-    transaction_partition_verification_enable: bool
     quota_window_num: int
     quota_window_size_seconds: int
     remote_fetch_max_wait_ms: int
     remote_list_offsets_request_timeout_ms: int
-    request_timeout_ms: int
     remote_log_index_file_cache_total_size_bytes: int
     remote_log_manager_task_interval_ms: int
     remote_log_storage_system_enable: bool
@@ -133,9 +133,19 @@ class BrokerConfigs:
     replica_selector_class: str | None
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
+    request_timeout_ms: int
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
     telemetry_max_bytes: int
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_max_timeout_ms: int
+    transaction_partition_verification_enable: bool
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    transaction_state_log_min_isr: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_segment_bytes: int
+    transactional_id_expiration_ms: int
     unstable_api_versions_enable: bool
     unstable_feature_versions_enable: bool
 
@@ -233,6 +243,20 @@ class BrokerConfigs:
             "cleanup.policy": "compact",
             "compression.type": "producer",
             "segment.bytes": str(self.offsets_topic_segment_bytes),
+        }
+
+    def transaction_topic_configs(self, replication_factor: int) -> dict[str, str]:
+        """The dynamic configs that ``__transaction_state`` is created with.
+
+        With fewer replicas than ``transaction.state.log.min.isr`` all have to be in sync, as the
+        file that Kafka ships says for one broker.
+        """
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(min(self.transaction_state_log_min_isr, replication_factor)),
+            "segment.bytes": str(self.transaction_state_log_segment_bytes),
+            "unclean.leader.election.enable": "false",
         }
 
     def _read(self) -> None:

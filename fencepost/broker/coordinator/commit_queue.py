@@ -25,6 +25,11 @@ class PartitionLog(Protocol):
     """A shard's partition: Kafka's ``PartitionWriter`` and ``CoordinatorLoader``."""
 
     @property
+    def leader_epoch(self) -> int:
+        """The leader epoch in which this broker coordinates the partition."""
+        ...
+
+    @property
     def high_watermark(self) -> int:
         """The first offset that is not committed."""
         ...
@@ -90,8 +95,11 @@ class CommitQueue(Generic[RecordT]):
         offset: int,
         records: Sequence[RecordT],
         done: Callable[[ErrorCode], None] | None,
+        timeout_ms: int | None = None,
     ) -> None:
         """Add records that are in the log up to ``offset``; call ``done`` when it is committed.
+
+        :param timeout_ms: None is the queue's own.
 
         After the timeout ``done`` is called with COORDINATOR_NOT_AVAILABLE instead. The records
         stay in the queue and may still be committed.
@@ -100,8 +108,9 @@ class CommitQueue(Generic[RecordT]):
         self._pending.append(pending)
         self._log.when_committed(offset, lambda: self._commit(offset))
         if pending.done is not None:
+            waits_ms = self._timeout_ms if timeout_ms is None else timeout_ms
             pending.timer = self._scheduler.at(
-                self._scheduler.now_ms() + self._timeout_ms,
+                self._scheduler.now_ms() + waits_ms,
                 lambda: pending.complete(ErrorCode.COORDINATOR_NOT_AVAILABLE),
             )
 
@@ -135,7 +144,8 @@ class ReplicaLog:
     def __init__(self, replica: Replica, scheduler: Scheduler) -> None:
         self._replica = replica
         self._scheduler = scheduler
-        self._leader_epoch = replica.leader_epoch
+        self.leader_epoch = replica.leader_epoch
+        """The leader epoch in which this broker coordinates the partition."""
 
     @property
     def high_watermark(self) -> int:
@@ -194,4 +204,4 @@ class ReplicaLog:
 
     @property
     def _leads(self) -> bool:
-        return self._replica.is_leader and self._replica.leader_epoch == self._leader_epoch
+        return self._replica.is_leader and self._replica.leader_epoch == self.leader_epoch

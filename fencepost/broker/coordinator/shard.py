@@ -69,8 +69,8 @@ class CoordinatorRecordSerde(Generic[_RecordT]):
 class CoordinatorShard(Generic[_StateT, _RecordT]):
     """The state of one partition. It loads at the end of the turn in which it is made.
 
-    Subclasses add their requests, and what they keep in memory only, by three methods: `on_loaded`,
-    `on_replayed` and `on_unloaded`.
+    Subclasses add their requests, and what they keep in memory only, by four methods: `on_loaded`,
+    `on_replayed`, `on_committed` and `on_unloaded`.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
         self._serde = serde
         self._closed = False
         self._commits: CommitQueue[_RecordT] = CommitQueue(
-            log, scheduler, timeout_ms=commit_timeout_ms, on_commit=self.committed.replay
+            log, scheduler, timeout_ms=commit_timeout_ms, on_commit=self._replay_committed
         )
         scheduler.soon(self._load)
 
@@ -106,15 +106,24 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
     def on_replayed(self, record: _RecordT) -> None:
         """``latest`` has changed by a record, of a decision or of the log that is loaded."""
 
+    def on_committed(self, record: _RecordT) -> None:
+        """``committed`` has changed by a record; not called for those committed at the load."""
+
     def on_unloaded(self) -> None:
         """This broker lost the leadership: cancel timers, end parked requests."""
 
     # -- changes ---------------------------------------------------------------------------------
 
-    def write(self, records: Sequence[_RecordT], done: Callable[[ErrorCode], None]) -> None:
+    def write(
+        self,
+        records: Sequence[_RecordT],
+        done: Callable[[ErrorCode], None],
+        timeout_ms: int | None = None,
+    ) -> None:
         """Append records and replay them.
 
         :param done: Called with NONE once they are committed, or with the error.
+        :param timeout_ms: How long ``done`` waits; None is the commit timeout of the shard.
         """
         if self._closed:
             done(ErrorCode.NOT_COORDINATOR)
@@ -130,7 +139,7 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
             return
         for record in records:
             self._replay(record)
-        self._commits.add(offset, records, done)
+        self._commits.add(offset, records, done, timeout_ms)
 
     def commit_result(
         self, result: CoordinatorResult[_T, _RecordT], on_error: Callable[[ErrorCode, _T], _T]
@@ -163,6 +172,10 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
     def _replay(self, record: _RecordT) -> None:
         self.latest.replay(record)
         self.on_replayed(record)
+
+    def _replay_committed(self, record: _RecordT) -> None:
+        self.committed.replay(record)
+        self.on_committed(record)
 
     # -- leadership ------------------------------------------------------------------------------
 
