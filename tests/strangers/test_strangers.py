@@ -78,7 +78,7 @@ CHANGES: Final = (
         name="new_api",
         files=3,
         checks=(
-            "tests/broker/handlers/test_describe_transactions.py",
+            "tests/broker/handlers/test_share_group_describe.py",
             "tests/protocol/test_apis.py",
             "tests/test_everything_has_a_test.py::test_every_api",
             f"{GENERATED_TABLES}[README.md]",
