@@ -9,7 +9,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import PartitionData
 from fencepost.storage.log.producer_state import ProducerStateEntry
 from tests.broker.replication.follower.remote_bootstrap import Start
-from tests.harness.remote_tier import Tier
+from tests.harness.remote_tier import Tier, short
 from tests.harness.transactions import append_in_transaction, marker, write_markers
 from tests.harness.typed_requests import fetch_request, fetched, from_offset, values
 
@@ -61,6 +61,10 @@ def spread(tier: Tier) -> None:
     tier.leader("t").log.delete_local(7, now_ms=None)
 
 
+def indexes_read(tier: Tier) -> list[str]:
+    return [short(key) for _, key in tier.objects.asked if key.endswith(".txnindex")]
+
+
 def test_the_list_is_of_the_tier_and_of_what_is_here() -> None:
     tier = Tier(internal_segment_bytes=LARGE)
     spread(tier)
@@ -108,7 +112,19 @@ def test_an_index_is_read_once() -> None:
     tier.objects.asked.clear()
     for _ in range(3):
         fetch(tier, 0)
-    assert len([op for op in tier.objects.asked if op[1].endswith(".txnindex")]) == 2
+    assert indexes_read(tier) == ["4.txnindex", "7.txnindex"]
+
+
+def test_indexes_of_later_transactions_are_not_read() -> None:
+    tier = Tier(internal_segment_bytes=LARGE)
+    for number in range(4):
+        segment(tier, (7, 0, 2 * number), abort=7)
+    tier.append(1)
+    assert tier.run() is None
+    tier.manager.delete_local(tier.leader("t"))
+    tier.objects.asked.clear()
+    assert aborted(fetch(tier, 3)) == [(7, 3)]
+    assert indexes_read(tier) == ["3.txnindex"]
 
 
 def test_what_is_behind_an_open_transaction_is_not_tiered() -> None:
