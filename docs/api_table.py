@@ -47,7 +47,6 @@ LATER: Final[Mapping[str, str]] = {
     "share_group_heartbeat": SHARE_GROUPS,
     "streams_group_describe": STREAMS_GROUPS,
     "streams_group_heartbeat": STREAMS_GROUPS,
-    "txn_offset_commit": TRANSACTIONS,
     "write_share_group_state": SHARE_GROUPS,
     "write_txn_markers": TRANSACTIONS,
 }
