@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
+from fencepost.client.aborted_transactions import aborted_transactions
 from fencepost.client.batches import decode_records
 from fencepost.client.cluster import resolve_topic_id
 from fencepost.client.connection import (
@@ -298,6 +299,7 @@ def _fetched(answer: FetchResponse, part: PartitionData, offset: int, version: i
         leader=(current.leader_id, current.leader_epoch) if current.leader_id >= 0 else None,
         preferred_read_replica=part.preferred_read_replica,
         content=decode_records(part.records or (), offset),
+        aborted=aborted_transactions(part),
     )
 
 
