@@ -23,6 +23,7 @@ class FakeLog:
         self.headers: dict[int, BatchHeader] = {}
         """Of the batches of transactions, and of markers, by the offset of each record."""
         self.held = False
+        self.leader_epoch = 0
         self.refusal: ErrorCode | None = None
         self.high_watermark = len(self.records)
         self._markers: dict[int, bytearray] = {}

@@ -71,6 +71,8 @@ class BrokerConfigs:
     :param strict: Whether a config without effect is refused.
     """
 
+    add_partitions_to_txn_retry_backoff_max_ms: int
+    add_partitions_to_txn_retry_backoff_ms: int
     alter_log_dirs_replication_quota_window_num: int
     alter_log_dirs_replication_quota_window_size_seconds: int
     auto_create_topics_enable: bool
@@ -134,6 +136,15 @@ class BrokerConfigs:
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
     telemetry_max_bytes: int
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_max_timeout_ms: int
+    transaction_partition_verification_enable: bool
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    transaction_state_log_min_isr: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_segment_bytes: int
+    transactional_id_expiration_ms: int
     unstable_api_versions_enable: bool
     unstable_feature_versions_enable: bool
 
@@ -231,6 +242,20 @@ class BrokerConfigs:
             "cleanup.policy": "compact",
             "compression.type": "producer",
             "segment.bytes": str(self.offsets_topic_segment_bytes),
+        }
+
+    def transaction_topic_configs(self, replication_factor: int) -> dict[str, str]:
+        """The dynamic configs that ``__transaction_state`` is created with.
+
+        With fewer replicas than ``transaction.state.log.min.isr`` all have to be in sync, as the
+        file that Kafka ships says for one broker.
+        """
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(min(self.transaction_state_log_min_isr, replication_factor)),
+            "segment.bytes": str(self.transaction_state_log_segment_bytes),
+            "unclean.leader.election.enable": "false",
         }
 
     def _read(self) -> None:

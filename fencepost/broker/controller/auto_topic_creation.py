@@ -10,7 +10,11 @@ from typing import Protocol
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.requests import CreateTopics
 from fencepost.broker.controller.topic_changes import DEFAULT_COUNT, NewTopic
-from fencepost.broker.metadata.image import INTERNAL_TOPICS, ClusterImage
+from fencepost.broker.metadata.image import (
+    INTERNAL_TOPICS,
+    TRANSACTION_TOPIC,
+    ClusterImage,
+)
 from fencepost.protocol.errors import ErrorCode
 
 
@@ -67,7 +71,7 @@ def with_default_counts(topic: NewTopic, configs: BrokerConfigs) -> NewTopic:
 
 
 def create_internal_topic(broker: ControllerClient, name: str) -> ErrorCode:
-    """Have ``__consumer_offsets`` created if it is not there.
+    """Have one of `INTERNAL_TOPICS` created if it is not there.
 
     :returns: NONE also where the answer is still on its way: the view says whether the topic is
         there. REQUEST_TIMED_OUT where the controller is not reached.
@@ -81,6 +85,14 @@ def _internal_topic(broker: ControllerClient, name: str) -> NewTopic:
     """Its replication factor is no larger than the number of brokers: one broker has to do."""
     online = sum(not each.fenced for each in broker.view.brokers.values())
     configs = broker.configs
+    if name == TRANSACTION_TOPIC:
+        factor = min(configs.transaction_state_log_replication_factor, online)
+        return NewTopic(
+            name=name,
+            partitions=configs.transaction_state_log_num_partitions,
+            replication_factor=factor,
+            configs=configs.transaction_topic_configs(factor),
+        )
     return NewTopic(
         name=name,
         partitions=configs.offsets_topic_num_partitions,

@@ -41,6 +41,11 @@ class PartitionLog(Protocol):
     """A shard's partition: Kafka's ``PartitionWriter`` and ``CoordinatorLoader``."""
 
     @property
+    def leader_epoch(self) -> int:
+        """The leader epoch in which this broker coordinates the partition."""
+        ...
+
+    @property
     def high_watermark(self) -> int:
         """The first offset that is not committed."""
         ...
@@ -121,8 +126,9 @@ class CommitQueue(Generic[RecordT]):
         self._pending.append(pending)
         self._log.when_committed(offset, lambda: self._commit(offset))
         if pending.done is not None:
+            waits_ms = self._timeout_ms if timeout_ms is None else timeout_ms
             pending.timer = self._scheduler.at(
-                self._scheduler.now_ms() + (self._timeout_ms if timeout_ms is None else timeout_ms),
+                self._scheduler.now_ms() + waits_ms,
                 lambda: pending.complete(ErrorCode.COORDINATOR_NOT_AVAILABLE),
             )
 
@@ -156,7 +162,8 @@ class ReplicaLog:
     def __init__(self, replica: Replica, scheduler: Scheduler) -> None:
         self._replica = replica
         self._scheduler = scheduler
-        self._leader_epoch = replica.leader_epoch
+        self.leader_epoch = replica.leader_epoch
+        """The leader epoch in which this broker coordinates the partition."""
 
     @property
     def high_watermark(self) -> int:
@@ -225,4 +232,4 @@ class ReplicaLog:
 
     @property
     def _leads(self) -> bool:
-        return self._replica.is_leader and self._replica.leader_epoch == self._leader_epoch
+        return self._replica.is_leader and self._replica.leader_epoch == self.leader_epoch

@@ -2,6 +2,7 @@
 
 import struct
 
+_INT8 = struct.Struct(">b")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -23,6 +24,10 @@ class FieldWriter:
     def to_bytes(self) -> bytes:
         """The bytes written so far."""
         return bytes(self._out)
+
+    def int8(self, number: int) -> None:
+        """One byte."""
+        self._out += _INT8.pack(number)
 
     def int16(self, number: int) -> None:
         """Two bytes."""
@@ -65,6 +70,14 @@ class FieldWriter:
         self.int32(len(data))
         self._out += data
 
+    def array_size(self, size: int | None) -> None:
+        """The number of elements that follow; None for a null array."""
+        count = -1 if size is None else size
+        if self._flexible:
+            self._uvarint(count + 1)
+        else:
+            self.int32(count)
+
     def tags(self, fields: dict[int, bytes]) -> None:
         """Tagged fields by tag, in a compact version."""
         self._uvarint(len(fields))
@@ -92,6 +105,10 @@ class FieldReader:
         self._data = data
         self._flexible = flexible
         self._at = 0
+
+    def int8(self) -> int:
+        """One byte."""
+        return int(_INT8.unpack(self._read(1))[0])
 
     def int16(self) -> int:
         """Two bytes."""
@@ -127,7 +144,7 @@ class FieldReader:
         return self._read(self.array_size())
 
     def array_size(self) -> int:
-        """The number of elements that follow."""
+        """The number of elements that follow; -1 for a null array."""
         return self._uvarint() - 1 if self._flexible else self.int32()
 
     def tags(self) -> dict[int, bytes]:

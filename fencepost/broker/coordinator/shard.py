@@ -105,9 +105,9 @@ class EndTransaction(NamedTuple):
 class CoordinatorShard(Generic[_StateT, _RecordT]):
     """The state of one partition. It loads at the end of the turn in which it is made.
 
-    Subclasses add their requests, and what they keep in memory only, by three methods: `on_loaded`,
-    `on_replayed` and `on_unloaded`. One whose records are written in transactions has its own
-    `replay` and `replay_marker`.
+    Subclasses add their requests, and what they keep in memory only, by four methods: `on_loaded`,
+    `on_replayed`, `on_committed` and `on_unloaded`. One whose records are written in transactions
+    has its own `replay` and `replay_marker`.
     """
 
     def __init__(
@@ -131,10 +131,7 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
         self._serde = serde
         self._closed = False
         self._commits: CommitQueue[LoggedRecord[_RecordT] | EndTransaction] = CommitQueue(
-            log,
-            scheduler,
-            timeout_ms=commit_timeout_ms,
-            on_commit=lambda logged: self._apply(self.committed, logged),
+            log, scheduler, timeout_ms=commit_timeout_ms, on_commit=self._replay_committed
         )
         scheduler.soon(self._load)
 
@@ -145,6 +142,9 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
 
     def on_replayed(self, record: _RecordT) -> None:
         """``latest`` has changed by a record, of a decision or of the log that is loaded."""
+
+    def on_committed(self, record: _RecordT) -> None:
+        """``committed`` has changed by a record; not called for those committed at the load."""
 
     def on_unloaded(self) -> None:
         """This broker lost the leadership: cancel timers, end parked requests."""
@@ -162,12 +162,15 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
         self,
         records: Sequence[_RecordT],
         done: Callable[[ErrorCode], None],
+        *,
         producer: TransactionalProducer = NO_PRODUCER,
+        timeout_ms: int | None = None,
     ) -> None:
         """Append records and replay them.
 
         :param done: Called with NONE once they are committed, or with the error.
         :param producer: Whose transaction they belong to.
+        :param timeout_ms: How long ``done`` waits; None is the commit timeout of the shard.
         """
         if self._closed:
             done(ErrorCode.NOT_COORDINATOR)
@@ -188,7 +191,7 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
         ]
         for each in logged:
             self._replay(each)
-        self._commits.add(offset, logged, done)
+        self._commits.add(offset, logged, done, timeout_ms=timeout_ms)
 
     def complete_transaction(
         self, marker: TransactionMarker, done: Callable[[ErrorCode], None], *, timeout_ms: int
@@ -229,7 +232,7 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
             answer.complete(on_error(error, result.response) if failed else result.response)
 
         if result.records:
-            self.write(result.records, done, producer)
+            self.write(result.records, done, producer=producer)
         else:
             self._commits.after_all(done)
         return answer if answer.result is None else answer.result
@@ -253,6 +256,11 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
             self.replay_marker(state, logged)
         else:
             self.replay(state, logged)
+
+    def _replay_committed(self, logged: LoggedRecord[_RecordT] | EndTransaction) -> None:
+        self._apply(self.committed, logged)
+        if isinstance(logged, LoggedRecord):
+            self.on_committed(logged.record)
 
     # -- leadership ------------------------------------------------------------------------------
 

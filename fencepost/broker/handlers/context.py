@@ -13,6 +13,7 @@ from fencepost.broker.fetch.fetch_sessions import FetchSessionCache
 from fencepost.broker.groups.group_coordinator import GroupCoordinator
 from fencepost.broker.handlers.client_metrics import ClientMetricsManager
 from fencepost.broker.metadata.image import ClusterImage
+from fencepost.broker.network.links import Network
 from fencepost.broker.produce.append import ProduceNode
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.replica import Replica
@@ -20,6 +21,7 @@ from fencepost.broker.replication.replica_manager import ReplicaManager
 from fencepost.broker.replication.replica_storage import ReplicaStorage
 from fencepost.broker.replication.throttle import ReplicationThrottle
 from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
+from fencepost.broker.transactions.transaction_coordinator import TransactionCoordinator
 from fencepost.protocol.apis import Api
 from fencepost.storage.files.file_system import StorageFailure
 
@@ -96,11 +98,11 @@ class BrokerNode(ProduceNode, ControllerClient, Protocol):
     leader_throttle: ReplicationThrottle
     replica_manager: ReplicaManager
     storage: ReplicaStorage
-
-    @property
-    def coordinator(self) -> GroupCoordinator:
-        """The coordinator of the groups on this broker."""
-        ...
+    network: Network
+    coordinator: GroupCoordinator
+    """The groups that this broker coordinates."""
+    transactions: TransactionCoordinator
+    """The transactions that this broker coordinates."""
 
     def mark_offline(self, replica: Replica, failure: StorageFailure) -> None:
         """Take a replica offline whose log has failed."""

@@ -1,16 +1,14 @@
-"""FindCoordinator (10), versions 0 to 6: the broker that coordinates a group.
+"""FindCoordinator (10), versions 0 to 6: the broker that coordinates a group or a transaction.
 
-It is the leader of the group's partition of ``__consumer_offsets``. The first request creates the
-topic. COORDINATOR_NOT_AVAILABLE while there is no leader; clients retry.
+It is the leader of the group's partition of ``__consumer_offsets``, or of the transactional id's
+partition of ``__transaction_state``. The first request creates the topic.
+COORDINATOR_NOT_AVAILABLE while there is no leader; clients retry.
 
-Transactions and share groups have no coordinator: INVALID_REQUEST, which Apache Kafka answers for
-share groups where they are disabled, and which clients do not retry. An unknown key type is
-INVALID_REQUEST as well.
+Share groups have no coordinator: INVALID_REQUEST, which Apache Kafka answers where they are
+disabled, and which clients do not retry. An unknown key type is INVALID_REQUEST as well.
 
 Versions: 1 the key type, and an error message, which is NONE on success; 4 several keys (KIP-699),
 and a message only for an unknown key type; 6 share groups (KIP-932).
-
-Missing: the transaction coordinator.
 """
 
 from typing import Final
@@ -21,7 +19,7 @@ from fencepost.broker.core.outcomes import answer_in_slices
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.handlers.context import Context
-from fencepost.broker.metadata.image import BrokerImage
+from fencepost.broker.metadata.image import TRANSACTION_TOPIC, BrokerImage
 from fencepost.protocol.errors import MALFORMED_REQUEST, ErrorCode
 from fencepost.protocol.messages.find_coordinator import (
     Coordinator,
@@ -32,6 +30,8 @@ from fencepost.protocol.messages.find_coordinator import (
 GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
+_TOPICS: Final = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTION_TOPIC}
+"""The topics whose leaders coordinate, by key type."""
 _FIRST_WITH_MANY_KEYS: Final = 4
 _NO_NODE: Final = -1
 _MESSAGES: Final = {
@@ -71,11 +71,12 @@ def refuse(request: FindCoordinatorRequest, error_code: int) -> FindCoordinatorR
 
 
 def _coordinator(ctx: Context, key: str, key_type: int) -> Coordinator:
-    if key_type in {TRANSACTION, SHARE}:
+    if key_type == SHARE:
         return _no_coordinator(key, ErrorCode.INVALID_REQUEST)
-    if key_type != GROUP:
+    topic = _TOPICS.get(key_type)
+    if topic is None:
         return _no_coordinator(key, ErrorCode.INVALID_REQUEST, _MESSAGES[ErrorCode.INVALID_REQUEST])
-    broker = _leader(ctx, key)
+    broker = _leader(ctx, topic, key)
     if broker is None:
         return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(
@@ -83,15 +84,15 @@ def _coordinator(ctx: Context, key: str, key_type: int) -> Coordinator:
     )
 
 
-def _leader(ctx: Context, group_id: str) -> BrokerImage | None:
-    """The broker that leads the group's partition, None while there is none."""
-    if OFFSETS_TOPIC not in ctx.broker.view.topics:
-        create_internal_topic(ctx.broker, OFFSETS_TOPIC)
+def _leader(ctx: Context, name: str, key: str) -> BrokerImage | None:
+    """The broker that leads the key's partition of a topic, None while there is none."""
+    if name not in ctx.broker.view.topics:
+        create_internal_topic(ctx.broker, name)
     view = ctx.broker.view
-    topic = view.topics.get(OFFSETS_TOPIC)
+    topic = view.topics.get(name)
     if topic is None:
         return None
-    partition = topic.partitions[partition_for(group_id, len(topic.partitions))]
+    partition = topic.partitions[partition_for(key, len(topic.partitions))]
     return view.brokers.get(partition.leader)
 
 

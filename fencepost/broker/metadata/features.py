@@ -10,9 +10,12 @@ They have the levels of Apache Kafka 4.3.1:
 - ``kraft.version`` (KIP-853): with 1 the quorum's voters may change. It never goes back.
 - ``eligible.leader.replicas.version`` (KIP-966): with 1 a replica that left an ISR too small for
   acks=all may lead. It comes and goes as one likes.
+- ``transaction.version`` (KIP-890): with 1 the transaction log has flexible records, with 2 each
+  end of a transaction bumps the producer's epoch. It comes and goes as one likes. Releases before
+  4.0 do not have it, and so it is 0 where the ceiling of EndTxn is theirs.
 
-Apache Kafka's ``group.version``, ``share.version``, ``streams.version`` and ``transaction.version``
-stand for what is not served here, and clients would believe them: they are only at level 0.
+Apache Kafka's ``group.version``, ``share.version`` and ``streams.version`` stand for what is not
+served here, and clients would believe them: they are only at level 0.
 
 A node supports the levels that a release calls unstable where its config
 ``unstable.feature.versions.enable`` says so.
@@ -29,6 +32,7 @@ from fencepost.protocol.messages import struct
 KRAFT_VERSION: Final = "kraft.version"
 METADATA_VERSION: Final = "metadata.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
+TRANSACTION_VERSION: Final = "transaction.version"
 Levels = Mapping[str, int]
 """Levels by the names of features; one at level 0 is not finalized."""
 
@@ -70,17 +74,22 @@ LATEST_PRODUCTION: Final = MetadataVersion.V4_3_IV0
 PENDING_UPLOAD: Final = MetadataVersion.V4_2_IV1
 """The level that brought KIP-1023."""
 _LIST_OFFSETS: Final = "list_offsets"
+_END_TXN: Final = "end_txn"
+_FIRST_WITH_EPOCH_BUMP: Final = 5
+"""The version of EndTxn that answers the next epoch: the first release with it has 4.0."""
 _LAST_WITHOUT: Final = 10
 """The last version of ListOffsets without KIP-1023."""
 _CHANGED: Final = frozenset({7, 8, 11, 13, 14, 15, 16, 17, 23, 30})
 """The levels that changed the metadata: a downgrade below one of them may lose some."""
-_NOT_SERVED: Final = frozenset(
-    {"group.version", "share.version", "streams.version", "transaction.version"}
-)
+_NOT_SERVED: Final = frozenset({"group.version", "share.version", "streams.version"})
 """Kafka's features that are at level 0 here."""
 _DEPENDENCIES: Final = {ELR_VERSION: MetadataVersion.V4_0_IV1}
 """The lowest ``metadata.version`` with which other features may be above 0."""
-_FROM: Final = {KRAFT_VERSION: MetadataVersion.V3_9_IV0, ELR_VERSION: MetadataVersion.V4_1_IV0}
+_FROM: Final = {
+    KRAFT_VERSION: MetadataVersion.V3_9_IV0,
+    ELR_VERSION: MetadataVersion.V4_1_IV0,
+    TRANSACTION_VERSION: MetadataVersion.V4_0_IV2,
+}
 """The ``metadata.version`` from which on new clusters have other features at their highest."""
 Ranges = Mapping[str, tuple[int, int]]
 """Lowest and highest level of features by name, both inclusive."""
@@ -92,6 +101,7 @@ def _ranges(highest: MetadataVersion) -> Ranges:
             KRAFT_VERSION: (0, 1),
             METADATA_VERSION: (min(MetadataVersion), highest),
             ELR_VERSION: (0, 1),
+            TRANSACTION_VERSION: (0, 2),
         }
     )
 
@@ -144,12 +154,17 @@ class UnstableFeatures:
         return self.controller and all(self.brokers.values())
 
 
-def initial_levels(given: Levels, *, unstable: bool) -> Levels:
+def initial_levels(
+    given: Levels, *, unstable: bool, ceilings: Mapping[str, int] = MappingProxyType({})
+) -> Levels:
     """The levels that a cluster starts with, as ``kafka-storage format`` chooses them.
 
     :param given: Levels that are chosen; `initial_levels_problem` finds nothing wrong with them.
     :param unstable: Whether all nodes support unstable levels.
+    :param ceilings: The highest versions that brokers serve, by API name, where not the highest.
     """
+    if ceilings.get(_END_TXN, _FIRST_WITH_EPOCH_BUMP) < _FIRST_WITH_EPOCH_BUMP:
+        given = {TRANSACTION_VERSION: 0, **given}
     highest = supported_features(unstable=unstable)
     version = given.get(METADATA_VERSION, highest[METADATA_VERSION][1])
     defaults = {name: highest[name][1] * (version >= first) for name, first in _FROM.items()}
@@ -189,6 +204,11 @@ def finalized(levels: Levels) -> Levels:
 def keeps_eligible_replicas(levels: Levels) -> bool:
     """Whether replicas outside of the ISR may be eligible leaders (KIP-966)."""
     return levels[ELR_VERSION] > 0
+
+
+def transaction_version(levels: Levels) -> int:
+    """The level of ``transaction.version``."""
+    return levels[TRANSACTION_VERSION]
 
 
 def allows_pending_upload(levels: Levels) -> bool:

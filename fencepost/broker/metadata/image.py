@@ -17,7 +17,8 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.listener_text import PLAINTEXT
 
 NO_LEADER: Final = -1
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+TRANSACTION_TOPIC: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", TRANSACTION_TOPIC})
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 NO_ENDPOINTS: "Final[Mapping[str, AdvertisedEndpoint]]" = MappingProxyType({})
 MAX_EPOCHS: Final = 32

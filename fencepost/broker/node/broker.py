@@ -2,11 +2,12 @@
 
 import random
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.requests import Envelope
 from fencepost.broker.coordinator.commit_queue import ReplicaLog
+from fencepost.broker.coordinator.shard import CoordinatorRuntime
 from fencepost.broker.core.events import Events
 from fencepost.broker.core.log_levels import LogLevels
 from fencepost.broker.core.scheduler import Scheduler
@@ -14,7 +15,7 @@ from fencepost.broker.core.waits import Wait
 from fencepost.broker.faults.registry import FaultRegistry
 from fencepost.broker.fetch.fetch_sessions import FetchSessionCache
 from fencepost.broker.groups.group_config import GroupConfig
-from fencepost.broker.groups.group_coordinator import GroupCoordinator
+from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from fencepost.broker.handlers import CONTROLLER_APIS, handler_of
 from fencepost.broker.handlers.client_metrics import ClientMetricsManager
 from fencepost.broker.metadata.features import limit_versions
@@ -27,6 +28,8 @@ from fencepost.broker.replication.replica_manager import ReplicaManager
 from fencepost.broker.replication.replica_storage import ReplicaStorage
 from fencepost.broker.replication.throttle import follower_throttle, leader_throttle
 from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
+from fencepost.broker.transactions.transaction_config import TransactionConfig
+from fencepost.broker.transactions.transaction_coordinator import TransactionCoordinator
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.files.file_system import StorageFailure
@@ -95,7 +98,19 @@ class Broker:
         """The limits that apply now, with those of the features."""
         self.fetch_sessions = FetchSessionCache(rng, configs)
         self.client_metrics = ClientMetricsManager()
-        self.group_coordination = GroupCoordination(self, offset_value_version)
+        self.coordinator = GroupCoordinator(
+            scheduler=scheduler,
+            rng=rng,
+            config=GroupConfig.of_broker(configs, offset_value_version),
+            partition_count=lambda: self._partition_count(OFFSETS_TOPIC),
+        )
+        """The groups that this broker coordinates."""
+        self.transactions = TransactionCoordinator(
+            self,
+            config=TransactionConfig.of_broker(configs),
+            generate_producer_id=producer_ids.generate_producer_id,
+        )
+        """The transactions that this broker coordinates."""
         self.isr_manager = IsrManager(self)
         self.leader_throttle = leader_throttle(self)
         self.follower_throttle = follower_throttle(self)
@@ -104,8 +119,8 @@ class Broker:
             self,
             disk,
             maybe_expand_isr=self.isr_manager.maybe_expand_isr,
-            on_elected=self.group_coordination.on_elected,
-            on_resigned=self.group_coordination.on_resigned,
+            on_elected=self._on_elected,
+            on_resigned=self._on_resigned,
         )
         self.remote_log_manager = RemoteLogManager(self, objects)
         # Of the replica manager, and here as well: requests need them without one more call.
@@ -114,11 +129,6 @@ class Broker:
         self.mark_offline = self.replica_manager.mark_offline
         self.offline_on_failure = self.replica_manager.offline_on_failure
         self.wake_follower = self.replica_manager.wake_follower
-
-    @property
-    def coordinator(self) -> GroupCoordinator:
-        """The groups that this broker coordinates."""
-        return self.group_coordination.group_coordinator
 
     @property
     def host(self) -> str:
@@ -207,6 +217,7 @@ class Broker:
         if image.features is not before.features:
             self.version_limits = self._version_limits_in(image)
         self.replica_manager.apply(before, image, changed)
+        self.transactions.on_metadata_change()
         self.coordinator.on_topics_deleted(
             name
             for name, topic in before.topics.items()
@@ -226,6 +237,7 @@ class Broker:
         self.fetch_sessions.clear()
         self.client_metrics.clear()
         self.producer_ids.on_broker_stop()
+        self.transactions.on_broker_stop()
 
     def start(self, image: ClusterImage) -> None:
         """Start the process again, with what the disk holds and this image."""
@@ -236,6 +248,25 @@ class Broker:
         self.version_limits = self._version_limits_in(image)
         self.replica_manager.start(image)
 
+    def _on_elected(self, replica: Replica) -> None:
+        """A replica leads, in a new epoch: what it has of a coordinator's topic is loaded."""
+        for runtime in self._coordinators():
+            if replica.topic == runtime.topic:
+                runtime.on_elected(replica.index, ReplicaLog(replica, self.scheduler))
+
+    def _on_resigned(self, replica: Replica) -> None:
+        """A replica does not lead any more."""
+        for runtime in self._coordinators():
+            if replica.topic == runtime.topic:
+                runtime.on_resigned(replica.index)
+
+    def _coordinators(self) -> "tuple[CoordinatorRuntime[Any], ...]":
+        return self.coordinator.runtime, self.transactions.runtime
+
+    def _partition_count(self, topic: str) -> int:
+        found = self.view.topics.get(topic)
+        return 0 if found is None else len(found.partitions)
+
     def _take_log_offline(self, failure: StorageFailure) -> None:
         for replica in list(self.replicas.values()):
             if replica.log.name == failure.log:
@@ -244,31 +275,3 @@ class Broker:
     def _version_limits_in(self, image: ClusterImage) -> Mapping[str, int]:
         given = self._configured_version_limits
         return limit_versions(image.features, given) if self._limits_by_features else given
-
-
-class GroupCoordination:
-    """Loads and unloads the shards of the partitions that a broker leads."""
-
-    def __init__(self, broker: Broker, offset_value_version: int) -> None:
-        self._broker = broker
-        self.group_coordinator = GroupCoordinator(
-            scheduler=broker.scheduler,
-            rng=broker.rng,
-            config=GroupConfig.of_broker(broker.configs, offset_value_version),
-            partition_count=self._partition_count,
-        )
-        self._runtime = self.group_coordinator.runtime
-
-    def on_elected(self, replica: Replica) -> None:
-        """A replica leads, in a new epoch."""
-        if replica.topic == self._runtime.topic:
-            self._runtime.on_elected(replica.index, ReplicaLog(replica, self._broker.scheduler))
-
-    def on_resigned(self, replica: Replica) -> None:
-        """A replica does not lead any more."""
-        if replica.topic == self._runtime.topic:
-            self._runtime.on_resigned(replica.index)
-
-    def _partition_count(self) -> int:
-        topic = self._broker.view.topics.get(self._runtime.topic)
-        return 0 if topic is None else len(topic.partitions)

@@ -332,7 +332,9 @@ class Cluster:
             downgrades_unsafely=options.conformance is Conformance.KIP,
             log_levels=log_levels,
             min_insync_replicas=str(self._configs.layers.value("min.insync.replicas")),
-            features=initial_levels(options.features, unstable=unstable.everywhere),
+            features=initial_levels(
+                options.features, unstable=unstable.everywhere, ceilings=options.api_max
+            ),
             unstable_features=unstable,
         )
 

@@ -61,14 +61,15 @@ def test_id_and_epoch_come_together(producer: tuple[int, int]) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("transactional_id", "code"),
-    [("", ErrorCode.INVALID_REQUEST), ("t1", ErrorCode.COORDINATOR_NOT_AVAILABLE)],
-)
-def test_there_are_no_transactions(transactional_id: str, code: ErrorCode) -> None:
+def test_a_transactional_id_is_not_empty_and_has_a_coordinator() -> None:
     driver = Driver(1)
-    answer = init(driver, transactional_id=transactional_id)
-    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (code, -1, -1)
+    assert init(driver, transactional_id="").error_code == ErrorCode.INVALID_REQUEST
+    answer = init(driver, transactional_id="t1")
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (
+        ErrorCode.NOT_COORDINATOR,
+        -1,
+        -1,
+    )
 
 
 def test_what_is_sent_twice_under_an_id_is_stored_once() -> None:

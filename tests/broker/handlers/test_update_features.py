@@ -13,6 +13,7 @@ from fencepost.broker.metadata.features import (
     LATEST_PRODUCTION,
     METADATA_VERSION,
     PENDING_UPLOAD,
+    TRANSACTION_VERSION,
     MetadataVersion,
     UpgradeType,
 )
@@ -84,8 +85,14 @@ def test_what_is_supported_and_finalized_is_told() -> None:
         KRAFT_VERSION: (0, 1),
         METADATA_VERSION: (LOWEST, HIGHEST),
         ELR_VERSION: (0, 1),
+        TRANSACTION_VERSION: (0, 2),
     }
-    assert levels(driver) == {KRAFT_VERSION: 1, METADATA_VERSION: HIGHEST, ELR_VERSION: 1}
+    assert levels(driver) == {
+        KRAFT_VERSION: 1,
+        METADATA_VERSION: HIGHEST,
+        ELR_VERSION: 1,
+        TRANSACTION_VERSION: 2,
+    }
 
 
 def test_an_old_version_tells_of_no_feature_that_may_be_off() -> None:
@@ -98,7 +105,8 @@ def test_an_old_version_tells_of_no_feature_that_may_be_off() -> None:
 def test_a_feature_that_is_off_is_not_finalized() -> None:
     driver = Driver(2)
     assert update(driver, (ELR_VERSION, 0, UpgradeType.SAFE_DOWNGRADE)).error_code == 0
-    assert levels(driver) == levels(driver, 2) == {KRAFT_VERSION: 1, METADATA_VERSION: HIGHEST}
+    assert levels(driver) == levels(driver, 2)
+    assert ELR_VERSION not in levels(driver)
     assert update(driver, (ELR_VERSION, 1, UpgradeType.UPGRADE)).error_code == 0
     assert levels(driver)[ELR_VERSION] == 1
 
@@ -218,7 +226,7 @@ def test_level_0_of_a_feature_that_is_not_served_is_what_it_has() -> None:
     driver = Driver(1)
     before = levels(driver)
     for kind in (UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE):
-        assert update(driver, ("transaction.version", 0, kind)).error_code == ErrorCode.NONE
+        assert update(driver, ("group.version", 0, kind)).error_code == ErrorCode.NONE
     assert levels(driver) == before
     assert driver.cluster.controller.image.features.keys() == before.keys()
 

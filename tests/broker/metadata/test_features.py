@@ -11,6 +11,7 @@ from fencepost.broker.metadata.features import (
     NEWEST,
     SUPPORTED,
     SUPPORTED_UNSTABLE,
+    TRANSACTION_VERSION,
     FeatureUpdate,
     MetadataVersion,
     UnstableFeatures,
@@ -20,6 +21,7 @@ from fencepost.broker.metadata.features import (
     limit_versions,
     update_error,
 )
+from fencepost.protocol.apis import release_ceilings
 
 UP = UpgradeType.UPGRADE
 SAFE = UpgradeType.SAFE_DOWNGRADE
@@ -46,8 +48,18 @@ def refused(
 
 
 def test_the_levels_are_those_of_kafka_4_3() -> None:
-    assert SUPPORTED == {KRAFT_VERSION: (0, 1), METADATA_VERSION: (7, 30), ELR_VERSION: (0, 1)}
-    assert NEWEST == {KRAFT_VERSION: 1, METADATA_VERSION: 30, ELR_VERSION: 1}
+    assert SUPPORTED == {
+        KRAFT_VERSION: (0, 1),
+        METADATA_VERSION: (7, 30),
+        ELR_VERSION: (0, 1),
+        TRANSACTION_VERSION: (0, 2),
+    }
+    assert NEWEST == {
+        KRAFT_VERSION: 1,
+        METADATA_VERSION: 30,
+        ELR_VERSION: 1,
+        TRANSACTION_VERSION: 2,
+    }
     assert SUPPORTED_UNSTABLE == {**SUPPORTED, METADATA_VERSION: (7, 31)}
     assert list(MetadataVersion) == list(range(7, 32))
 
@@ -68,26 +80,40 @@ def test_an_unstable_level_is_finalized_where_all_nodes_support_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "unstable", "metadata", "kraft", "elr"),
+    ("given", "unstable", "metadata", "kraft", "elr", "transaction"),
     [
-        ({}, False, 30, 1, 1),
-        ({}, True, 31, 1, 1),
-        ({METADATA_VERSION: 25}, False, 25, 1, 0),
-        ({METADATA_VERSION: 26}, False, 26, 1, 1),
-        ({METADATA_VERSION: 20}, False, 20, 0, 0),
-        ({METADATA_VERSION: 21}, True, 21, 1, 0),
-        ({METADATA_VERSION: 23, ELR_VERSION: 1, KRAFT_VERSION: 0}, False, 23, 0, 1),
+        ({}, False, 30, 1, 1, 2),
+        ({}, True, 31, 1, 1, 2),
+        ({METADATA_VERSION: 25}, False, 25, 1, 0, 2),
+        ({METADATA_VERSION: 26}, False, 26, 1, 1, 2),
+        ({METADATA_VERSION: 20}, False, 20, 0, 0, 0),
+        ({METADATA_VERSION: 21}, True, 21, 1, 0, 0),
+        ({METADATA_VERSION: 23, ELR_VERSION: 1, KRAFT_VERSION: 0}, False, 23, 0, 1, 0),
     ],
 )
 def test_a_cluster_starts_with_the_levels_that_a_metadata_version_brings(
-    given: dict[str, int], unstable: bool, metadata: int, kraft: int, elr: int
+    given: dict[str, int], unstable: bool, metadata: int, kraft: int, elr: int, transaction: int
 ) -> None:
     assert initial_levels_problem(given, unstable=unstable) is None
     assert initial_levels(given, unstable=unstable) == {
         METADATA_VERSION: metadata,
         KRAFT_VERSION: kraft,
         ELR_VERSION: elr,
+        TRANSACTION_VERSION: transaction,
     }
+
+
+def test_releases_without_the_feature_start_at_transaction_version_0() -> None:
+    def level(release: str, **given: int) -> int:
+        levels = initial_levels(
+            {name.replace("_", "."): each for name, each in given.items()},
+            unstable=False,
+            ceilings=release_ceilings(release),
+        )
+        return levels[TRANSACTION_VERSION]
+
+    assert [level(release) for release in ("2.4", "3.9", "4.0", "4.3")] == [0, 0, 2, 2]
+    assert level("3.9", transaction_version=1) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,148 @@
+"""AddPartitionsToTxn (24), versions 0-5: add partitions to a transaction (KIP-98, KIP-890).
+
+All partitions of a transaction are added, or none: where one does not exist it is
+UNKNOWN_TOPIC_OR_PARTITION, and the others are OPERATION_NOT_ATTEMPTED.
+
+Up to v3 a producer adds partitions to its transaction. Versions 4 and 5 are for brokers: the leader
+of a partition verifies that it is in the transaction (``VerifyOnly``) before it appends a batch of
+it, or adds it for a producer of ``transaction.version`` 2. They name several transactions. A
+partition that is not in its transaction is TRANSACTION_ABORTABLE.
+
+Versions: v2 PRODUCER_FENCED, which is INVALID_PRODUCER_EPOCH before (KIP-588); v3 compact types; v4
+several transactions, and verification; v5 TRANSACTION_ABORTABLE.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from fencepost.broker.core.outcomes import gather_responses, map_response
+from fencepost.broker.core.waits import Wait
+from fencepost.broker.handlers.context import Context
+from fencepost.broker.transactions import requests
+from fencepost.broker.transactions.transaction_metadata import (
+    EPOCH_BUMP_VERSION,
+    ProducerIdAndEpoch,
+    TopicPartition,
+)
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+
+_FIRST_WITH_FENCED: Final = 2
+_FIRST_OF_BROKERS: Final = 4
+_Codes = Mapping[TopicPartition, ErrorCode]
+
+
+def handle(
+    ctx: Context, request: AddPartitionsToTxnRequest
+) -> AddPartitionsToTxnResponse | Wait[AddPartitionsToTxnResponse]:
+    """Add or verify the partitions of each transaction."""
+    if ctx.version < _FIRST_OF_BROKERS:
+        return map_response(
+            _result(ctx, _transaction_of_client(request)),
+            lambda result: AddPartitionsToTxnResponse(
+                results_by_topic_v3_and_below=result.topic_results
+            ),
+        )
+    transactions = {each.transactional_id: each for each in reversed(request.transactions)}
+    return gather_responses(
+        [_result(ctx, each) for each in reversed(transactions.values())],
+        lambda results: AddPartitionsToTxnResponse(results_by_transaction=tuple(results)),
+    )
+
+
+def refuse(request: AddPartitionsToTxnRequest, error_code: int) -> AddPartitionsToTxnResponse:
+    """The error for every partition, and as that of the whole request."""
+    return AddPartitionsToTxnResponse(
+        error_code=error_code,
+        results_by_topic_v3_and_below=tuple(
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=tuple(
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=index, partition_error_code=error_code
+                    )
+                    for index in topic.partitions
+                ),
+            )
+            for topic in request.v3_and_below_topics
+        ),
+    )
+
+
+def _transaction_of_client(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
+    return AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+
+
+def _result(
+    ctx: Context, transaction: AddPartitionsToTxnTransaction
+) -> AddPartitionsToTxnResult | Wait[AddPartitionsToTxnResult]:
+    partitions = tuple(_partitions(transaction.topics))
+
+    def respond(codes: _Codes) -> AddPartitionsToTxnResult:
+        return AddPartitionsToTxnResult(
+            transactional_id=transaction.transactional_id,
+            topic_results=_topic_results(codes),
+        )
+
+    unknown = [each for each in partitions if ctx.broker.view.partition(*each) is None]
+    if unknown:
+        untried = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
+        return respond(untried | dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    return map_response(_codes(ctx, transaction, partitions), respond)
+
+
+def _codes(
+    ctx: Context,
+    transaction: AddPartitionsToTxnTransaction,
+    partitions: tuple[TopicPartition, ...],
+) -> _Codes | Wait[_Codes]:
+    transactional_id = transaction.transactional_id
+    if not transactional_id:
+        return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
+    shard = ctx.broker.transactions.shard_for(transactional_id)
+    if isinstance(shard, ErrorCode):
+        return dict.fromkeys(partitions, shard)
+    producer = ProducerIdAndEpoch(
+        producer_id=transaction.producer_id, epoch=transaction.producer_epoch
+    )
+    if transaction.verify_only:
+        return requests.verify_partitions(shard, transactional_id, producer, partitions)
+    version = EPOCH_BUMP_VERSION if ctx.version >= _FIRST_OF_BROKERS else 0
+
+    def for_each(code: ErrorCode) -> _Codes:
+        if code is ErrorCode.PRODUCER_FENCED and ctx.version < _FIRST_WITH_FENCED:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        return dict.fromkeys(partitions, code)
+
+    answer = requests.add_partitions(shard, transactional_id, producer, partitions, version)
+    return map_response(answer, for_each)
+
+
+def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> Iterable[TopicPartition]:
+    for topic in topics:
+        for index in topic.partitions:
+            yield topic.name, index
+
+
+def _topic_results(codes: _Codes) -> tuple[AddPartitionsToTxnTopicResult, ...]:
+    topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
+    for (topic, index), code in codes.items():
+        result = AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+        topics.setdefault(topic, []).append(result)
+    return tuple(
+        AddPartitionsToTxnTopicResult(name=name, results_by_partition=tuple(results))
+        for name, results in topics.items()
+    )

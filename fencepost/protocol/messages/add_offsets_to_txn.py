@@ -1,0 +1,20 @@
+"""AddOffsetsToTxn (25), versions 0 to 4.
+
+Written by tools/generate_messages.py from kio's schemas; not to be edited.
+"""
+
+from fencepost.protocol.messages import struct
+
+
+@struct(frozen=True, slots=True, kw_only=True)
+class AddOffsetsToTxnRequest:
+    transactional_id: str = ""
+    producer_id: int = 0
+    producer_epoch: int = 0
+    group_id: str = ""
+
+
+@struct(frozen=True, slots=True, kw_only=True)
+class AddOffsetsToTxnResponse:
+    throttle_time_ms: int = 0
+    error_code: int = 0

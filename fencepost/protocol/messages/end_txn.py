@@ -1,0 +1,22 @@
+"""EndTxn (26), versions 0 to 5.
+
+Written by tools/generate_messages.py from kio's schemas; not to be edited.
+"""
+
+from fencepost.protocol.messages import struct
+
+
+@struct(frozen=True, slots=True, kw_only=True)
+class EndTxnRequest:
+    transactional_id: str = ""
+    producer_id: int = 0
+    producer_epoch: int = 0
+    committed: bool = False
+
+
+@struct(frozen=True, slots=True, kw_only=True)
+class EndTxnResponse:
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    producer_id: int = -1  # v5+
+    producer_epoch: int = -1  # v5+
