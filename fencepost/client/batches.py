@@ -85,6 +85,7 @@ def encode_records(
     base_offset: int = 0,
     codec: Codec = Codec.NONE,
     sequenced: Sequenced = NOT_SEQUENCED,
+    transactional: bool = False,
 ) -> bytearray:
     """One batch of all the records.
 
@@ -101,6 +102,7 @@ def encode_records(
         producer_id=sequenced.producer_id,
         producer_epoch=sequenced.producer_epoch,
         base_sequence=sequenced.base_sequence,
+        transactional=transactional,
     )
 
 

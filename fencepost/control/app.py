@@ -42,6 +42,7 @@ from fencepost.control import (
     routes_journal,
     routes_records,
     routes_tier,
+    routes_transactions,
     routes_verify,
 )
 from fencepost.control.access import Access
@@ -64,6 +65,7 @@ ROUTES: Final = (
     routes_journal,
     routes_records,
     routes_tier,
+    routes_transactions,
     routes_verify,
 )
 """Modules that fill the router."""

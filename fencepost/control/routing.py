@@ -57,6 +57,9 @@ ReachedHost = Annotated[str, Depends(_reached_host)]
 """The server's own address, as the client has connected to it."""
 
 
+_MAY_HAVE_SLASHES: Final = frozenset({"group", "member", "transactional_id"})
+
+
 def serves(name: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401  # FastAPI's own
     """Register a function as the route of a verb. Its parameters are those of the verb.
 
@@ -75,8 +78,8 @@ def serves(name: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401  # F
 
 
 def _parameter(name: str) -> str:
-    """A parameter in a route's path: names of groups and members may have slashes."""
-    return f"{{{name}:path}}" if name in ("group", "member") else f"{{{name}}}"
+    """A parameter in a route's path: the names that clients choose may have slashes."""
+    return f"{{{name}:path}}" if name in _MAY_HAVE_SLASHES else f"{{{name}}}"
 
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from fencepost.verbs import bodies, group_bodies, record_bodies
+from fencepost.verbs import bodies, group_bodies, record_bodies, transaction_bodies
 from fencepost.verbs.answers import Answer, Done, Health
 from fencepost.verbs.answers.cluster import (
     BrokerState,
@@ -34,6 +34,7 @@ from fencepost.verbs.answers.topics import (
     TierState,
     TopicState,
 )
+from fencepost.verbs.answers.transactions import TransactionsState, TransactionState
 from fencepost.verbs.answers.verify import Verified
 from fencepost.verbs.verify_bodies import VerifyBody
 
@@ -42,6 +43,7 @@ _REPLICA: Final = f"{_PARTITION}/replicas/{{broker}}"
 _BROKER: Final = "/v1/brokers/{broker}"
 _FAULT: Final = "/v1/faults/{id}"
 _GROUP: Final = "/v1/groups/{group}"
+_TRANSACTION: Final = "/v1/transactions/{transactional_id}"
 _TIER_FAULTS: Final = "/v1/tier/faults"
 
 PATH_TYPES: Final = MappingProxyType(
@@ -51,6 +53,7 @@ PATH_TYPES: Final = MappingProxyType(
         "broker": int,
         "group": str,
         "member": str,
+        "transactional_id": str,
         "id": int,
     }
 )
@@ -351,6 +354,73 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         command="group delete-offsets",
         name_first=True,
         summary="Delete the committed offsets of topics from a group, whatever its state.",
+    ),
+    Verb(
+        name="transactions",
+        method=_GET,
+        path="/v1/transactions",
+        response_model=TransactionsState,
+        command="transactions",
+        summary="List all transactional ids, by name.",
+    ),
+    Verb(
+        name="transaction",
+        method=_GET,
+        path=_TRANSACTION,
+        response_model=TransactionState,
+        command="transaction show",
+        name_first=True,
+        summary="Show a transactional id: its producer, and what its transaction has.",
+    ),
+    Verb(
+        name="abort_transaction",
+        method=_POST,
+        path=f"{_TRANSACTION}/abort",
+        response_model=TransactionState,
+        command="transaction abort",
+        name_first=True,
+        summary="Abort an open transaction and fence its producer, as its coordinator may.",
+    ),
+    Verb(
+        name="abort_hanging_transaction",
+        method=_POST,
+        path="/v1/transactions/abort",
+        request_model=transaction_bodies.HangingTransactionBody,
+        response_model=PartitionState,
+        command="transaction abort-hanging",
+        positional=("topic", "partition", "producer_id"),
+        summary="Abort a producer's open transaction in a partition that no coordinator knows.",
+    ),
+    Verb(
+        name="expire_transaction",
+        method=_POST,
+        path=f"{_TRANSACTION}/expire",
+        response_model=TransactionState,
+        command="transaction expire",
+        name_first=True,
+        summary="Move the manual clock until a transaction times out, or an idle id is forgotten.",
+    ),
+    Verb(
+        name="hold_marker",
+        method=_POST,
+        path=f"{_TRANSACTION}/hold",
+        request_model=transaction_bodies.MarkerBody,
+        response_model=TransactionState,
+        command="transaction hold",
+        positional=("topic", "partition"),
+        name_first=True,
+        summary="Hold the markers of a transactional id on their way to a partition.",
+    ),
+    Verb(
+        name="release_marker",
+        method=_POST,
+        path=f"{_TRANSACTION}/release",
+        request_model=transaction_bodies.MarkerBody,
+        response_model=TransactionState,
+        command="transaction release",
+        positional=("topic", "partition"),
+        name_first=True,
+        summary="Let the markers of a transactional id go to a partition again.",
     ),
     Verb(
         name="stop_broker",
