@@ -273,7 +273,8 @@ def release_marker(cluster: Cluster, transactional_id: str, topic: str, index: i
         others = ", ".join(f"{name}-{at}" for name, at in sorted(found.held)) or "none"
         raise ControllerError(
             ErrorCode.INVALID_REQUEST,
-            f"no marker of {transactional_id!r} is held on its way to {topic}-{index}; held: {others}",
+            f"no marker of {transactional_id!r} is held on its way to {topic}-{index}; held:"
+            f" {others}",
         )
     for broker in cluster.brokers.values():
         broker.transactions.channel.release(transactional_id, partition)

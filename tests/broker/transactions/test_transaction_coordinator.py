@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
@@ -14,18 +14,6 @@ from tests.harness.driver import Driver
 from tests.harness.driver_requests import create
 
 OLD_FLOW = 4
-
-
-@pytest.fixture
-def leaders() -> Iterator[FakeLeaders]:
-    from fencepost.broker import handlers
-
-    before = dict(handlers._HANDLERS)
-    fake = FakeLeaders()
-    fake.install()
-    yield fake
-    handlers._HANDLERS.clear()
-    handlers._HANDLERS.update(before)
 
 
 def cluster(level: int = 2, configs: Mapping[str, str] = NO_CONFIGS) -> Driver:
