@@ -263,7 +263,7 @@ def hold_marker(cluster: Cluster, transactional_id: str, topic: str, index: int)
 
 
 def release_marker(cluster: Cluster, transactional_id: str, topic: str, index: int) -> None:
-    """Send what is held, and hold no more.
+    """Let the markers of an id go to a partition again.
 
     :raises ControllerError: INVALID_REQUEST when nothing is held there.
     """
