@@ -14,6 +14,7 @@ from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from fencepost.storage.log.producer_state import ProducerStateEntry
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.log.segments import InitialLogState, LogSegment
+from fencepost.storage.log.transactions import AbortedTransaction
 from fencepost.storage.log_memory import BATCH_BYTES, LogMemory, MemoryBytes
 
 
@@ -30,6 +31,7 @@ class MemorySegment:
     :ivar records: How many records it holds.
     :ivar is_full: Never: there is no index that could be.
     :ivar producer_snapshot: The log's producers before its first record.
+    :ivar aborted: The aborted transactions whose markers it holds.
     :param memory: Counts what the segment takes, until it is freed; None counts nothing.
     """
 
@@ -39,6 +41,7 @@ class MemorySegment:
         "_last_offsets",
         "_max_timestamps",
         "_memory",
+        "aborted",
         "base_offset",
         "created_ms",
         "is_full",
@@ -65,6 +68,7 @@ class MemorySegment:
         self.records = 0
         self.is_full = False
         self.producer_snapshot = producer_snapshot
+        self.aborted: Sequence[AbortedTransaction] = ()
         self._last_offsets = array("q")
         self._ends = array("q")
         # The largest of this and all earlier batches: it never falls, so it can be bisected, and
@@ -100,6 +104,10 @@ class MemorySegment:
         """The offset after the last batch."""
         offsets = self._last_offsets
         return offsets[-1] + 1 if offsets else self.base_offset
+
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        """Add a transaction to `aborted`; its marker is the segment's last batch."""
+        self.aborted = [*self.aborted, transaction]
 
     def append(self, buffer: Buffer, header: BatchHeader, now_ms: int) -> None:
         """Keep a buffer that is exactly one batch."""
@@ -179,6 +187,7 @@ class MemorySegment:
         if self._memory is not None:
             self._memory.used -= BATCH_BYTES * (len(self._ends) - keep)
         del self._last_offsets[keep:], self._ends[keep:], self._max_timestamps[keep:]
+        self.aborted = [each for each in self.aborted if each.last_offset < offset]
 
     def free_some(self) -> bool:
         """Free some of the memory, quickly; False when nothing is left."""

@@ -10,6 +10,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import BatchHeader, Record, build_batch, read_header
 from fencepost.protocol.transaction_markers import TransactionMarker, decode_marker
+from fencepost.storage.log.verification import VerificationGuard
 
 _PLAIN: Final = read_header(build_batch([]))
 
@@ -35,7 +36,12 @@ class FakeLog:
         log.headers, log._markers = dict(self.headers), dict(self._markers)
         return log
 
-    def append(self, batch: bytearray) -> int | ErrorCode:
+    def start_verification(
+        self, producer_id: int, epoch: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | ErrorCode | None:
+        """None is needed."""
+
+    def append(self, batch: bytearray, guard: VerificationGuard | None = None) -> int | ErrorCode:
         if self.refusal is not None:
             return self.refusal
         header = read_header(batch)

@@ -7,12 +7,14 @@ from functools import partial
 from pathlib import PurePath
 from typing import Final, TypeVar
 
+from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.record_reader import iter_records
-from fencepost.protocol.records import Record, iter_headers
+from fencepost.protocol.records import Record, iter_headers, read_header
+from fencepost.protocol.transaction_markers import TransactionMarker
 from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.open_log import open_log
 from fencepost.storage.files.process_limits import ProcessLimits
-from fencepost.storage.log.append_result import AppendResult
+from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log, ReadResult
 from fencepost.storage.log.segmented_log import SegmentedLog
@@ -85,10 +87,49 @@ def segmented(log: Log) -> SegmentedLog:
 def append(
     log: Log, data: bytearray | None = None, *, epoch: int = 0, now_ms: int = NOW
 ) -> AppendResult:
-    """Append as leader what must be accepted."""
-    result = log.append_as_leader(data or batch(), leader_epoch=epoch, now_ms=now_ms)
+    """Append as leader what must be accepted; a transactional batch as if it were verified."""
+    data = data or batch()
+    header = read_header(data)
+    guard = None
+    if header.is_transactional:
+        started = log.maybe_start_verification(
+            header.producer_id,
+            header.base_sequence,
+            header.producer_epoch,
+            supports_epoch_bump=False,
+        )
+        assert not isinstance(started, ErrorCode), started
+        guard = started
+    result = log.append_as_leader(data, leader_epoch=epoch, now_ms=now_ms, guard=guard)
     assert isinstance(result, AppendResult), result
     return result
+
+
+def append_marker(
+    log: Log,
+    producer_id: int,
+    producer_epoch: int = 0,
+    *,
+    committed: bool,
+    coordinator_epoch: int = 0,
+    epoch: int = 0,
+    transaction_version: int = 0,
+) -> AppendResult | AppendRejected:
+    """Append a transaction marker as leader."""
+    marker = TransactionMarker(
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        coordinator_epoch=coordinator_epoch,
+        committed=committed,
+        transaction_version=transaction_version,
+    )
+    return log.append_as_leader(
+        marker.to_batch(NOW),
+        leader_epoch=epoch,
+        now_ms=NOW,
+        origin=AppendOrigin.COORDINATOR,
+        transaction_version=transaction_version,
+    )
 
 
 def read_all(log: Log, offset: int | None = None, *, max_bytes: int = 1 << 30) -> ReadResult:

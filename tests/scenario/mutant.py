@@ -146,8 +146,10 @@ def _no_epoch_is_checked() -> None:
 def _followers_forget_producers() -> None:
     append = SegmentedLog.append_as_follower
 
-    def wrong(self: SegmentedLog, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
-        result = append(self, records, now_ms=now_ms)
+    def wrong(
+        self: SegmentedLog, records: Sequence[Buffer], *, now_ms: int, high_watermark: int = 0
+    ) -> AppendResult:
+        result = append(self, records, now_ms=now_ms, high_watermark=high_watermark)
         self._producers.clear()
         return result
 
@@ -265,13 +267,12 @@ def _what_is_tiered_is_refused() -> None:
     read = fetch._Reading._read_log
 
     def wrong(
-        self: fetch._Reading, key: Key, replica: Replica, asked: FetchPartition, *rest: int
-    ) -> tuple[Buffer, ...] | PartitionData:
+        self: fetch._Reading, key: Key, replica: Replica, asked: FetchPartition, left: int
+    ) -> fetch._FoundRecords | PartitionData:
         tiered = self.ctx.broker.remote_log_manager.highest_tiered(replica)
         if self.fetcher.is_follower and tiered is not None and asked.fetch_offset <= tiered:
             return moved_answer(asked.partition, replica)
-        left, bound = rest
-        return read(self, key, replica, asked, left, bound)
+        return read(self, key, replica, asked, left)
 
     _set(fetch._Reading, "_read_log", wrong)
 

@@ -121,6 +121,7 @@ class BrokerConfigs:
     quota_window_size_seconds: int
     remote_fetch_max_wait_ms: int
     remote_list_offsets_request_timeout_ms: int
+    request_timeout_ms: int
     remote_log_index_file_cache_total_size_bytes: int
     remote_log_manager_task_interval_ms: int
     remote_log_storage_system_enable: bool
@@ -288,6 +289,9 @@ class BrokerConfigs:
             **attributes,
             keeps_leader_epochs=has_leader_epochs(str(values["message.format.version"])),
             producer_id_expiration_ms=self.producer_id_expiration_ms,
+            transaction_partition_verification_enable=(
+                self.transaction_partition_verification_enable
+            ),
             directory_delete_delay_ms=self.log_segment_delete_delay_ms,
         )
 

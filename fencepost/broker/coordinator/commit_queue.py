@@ -15,7 +15,7 @@ from fencepost.broker.produce.markers import append_marker
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.record_reader import iter_records
-from fencepost.protocol.records import BatchHeader, Record, iter_headers
+from fencepost.protocol.records import NO_SEQUENCE, BatchHeader, Record, iter_headers
 from fencepost.protocol.transaction_markers import (
     EndTransactionMarker,
     TransactionMarker,
@@ -23,6 +23,7 @@ from fencepost.protocol.transaction_markers import (
 )
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
+from fencepost.storage.log.verification import VerificationGuard
 
 RecordT = TypeVar("RecordT")
 
@@ -50,10 +51,18 @@ class PartitionLog(Protocol):
         """The first offset that is not committed."""
         ...
 
-    def append(self, batch: bytearray) -> int | ErrorCode:
+    def start_verification(
+        self, producer_id: int, epoch: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | ErrorCode | None:
+        """Begin to verify a transaction: see `Log.maybe_start_verification`."""
+        ...
+
+    def append(self, batch: bytearray, guard: VerificationGuard | None = None) -> int | ErrorCode:
         """Append one batch as acks=all does; the offset of its last record, or an error.
 
         The log owns the batch from then on.
+
+        :param guard: Of the verification, for the first batch of a transaction.
         """
         ...
 
@@ -170,14 +179,27 @@ class ReplicaLog:
         """The first offset that is not committed."""
         return self._replica.high_watermark
 
-    def append(self, batch: bytearray) -> int | ErrorCode:
+    def start_verification(
+        self, producer_id: int, epoch: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | ErrorCode | None:
+        """Begin to verify a transaction: see `Log.maybe_start_verification`."""
+        if not self._leads:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return self._replica.log.maybe_start_verification(
+            producer_id, NO_SEQUENCE, epoch, supports_epoch_bump=supports_epoch_bump
+        )
+
+    def append(self, batch: bytearray, guard: VerificationGuard | None = None) -> int | ErrorCode:
         """Append one batch as acks=all does; the offset of its last record, or an error."""
         if not self._leads:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if not self._replica.has_min_isr():
             return ErrorCode.NOT_ENOUGH_REPLICAS
         result = self._replica.append(
-            batch, now_ms=self._scheduler.wall_ms(), origin=AppendOrigin.COORDINATOR
+            batch,
+            now_ms=self._scheduler.wall_ms(),
+            origin=AppendOrigin.COORDINATOR,
+            guard=guard,
         )
         return result.error if isinstance(result, AppendRejected) else result.last_offset
 
@@ -185,8 +207,6 @@ class ReplicaLog:
         """Append the marker that ends a transaction, as acks=all does; its offset, or an error."""
         if not self._leads:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if not self._replica.has_min_isr():
-            return ErrorCode.NOT_ENOUGH_REPLICAS
         return append_marker(self._replica, marker, now_ms=self._scheduler.wall_ms())
 
     def read_all(self) -> Iterator[LoadedBatch]:

@@ -27,6 +27,7 @@ from fencepost.protocol.records import (
     build_batch,
 )
 from fencepost.protocol.transaction_markers import TransactionMarker
+from fencepost.storage.log.verification import VerificationGuard
 
 _T = TypeVar("_T")
 _RecordT = TypeVar("_RecordT")
@@ -80,6 +81,8 @@ class TransactionalProducer(NamedTuple):
 
     producer_id: int
     producer_epoch: int
+    guard: VerificationGuard | None = None
+    """Of the verification that its first records in this log need."""
 
 
 NO_PRODUCER: Final = TransactionalProducer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
@@ -180,7 +183,7 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
         except MalformedRecord:
             done(ErrorCode.UNKNOWN_SERVER_ERROR)
             return
-        offset = self._log.append(batch)
+        offset = self._log.append(batch, producer.guard)
         if isinstance(offset, ErrorCode):
             done(CLIENT_ERRORS.get(offset, offset))
             return
@@ -192,6 +195,15 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
         for each in logged:
             self._replay(each)
         self._commits.add(offset, logged, done, timeout_ms=timeout_ms)
+
+    def start_verification(
+        self, producer: TransactionalProducer, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | ErrorCode | None:
+        """Begin to verify a transaction before its records: see `Log.maybe_start_verification`."""
+        found = self._log.start_verification(
+            producer.producer_id, producer.producer_epoch, supports_epoch_bump=supports_epoch_bump
+        )
+        return CLIENT_ERRORS.get(found, found) if isinstance(found, ErrorCode) else found
 
     def complete_transaction(
         self, marker: TransactionMarker, done: Callable[[ErrorCode], None], *, timeout_ms: int

@@ -26,8 +26,6 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.transaction_markers import TransactionMarker
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-_MARKER_TIMEOUT_MS: Final = 30_000
-"""The default of ``request.timeout.ms``, which has no effect."""
 _MARKER_ERRORS: Final = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.REQUEST_TIMED_OUT,
@@ -209,7 +207,7 @@ class GroupCoordinator:
         shard.complete_transaction(
             marker,
             lambda error: answer.complete(_MARKER_ERRORS.get(error, error)),
-            timeout_ms=_MARKER_TIMEOUT_MS,
+            timeout_ms=self.config.request_timeout_ms,
         )
         return answer if answer.result is None else answer.result
 

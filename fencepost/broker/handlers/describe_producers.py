@@ -1,10 +1,9 @@
 """DescribeProducers (61), version 0: who wrote to partitions of which there is a replica (KIP-664).
 
-Idempotent producers that were active within ``producer.id.expiration.ms``, by producer id, as the
-leader or a follower knows them from its own log. A partition of which this broker has no replica is
-NOT_LEADER_OR_FOLLOWER.
-
-Missing: transactions, so no coordinator epoch (-1) and no start of a transaction (-1).
+Idempotent and transactional producers that were active within ``producer.id.expiration.ms``, by
+producer id, as the leader or a follower knows them from its own log: with the first offset of the
+open transaction, and the epoch of the coordinator that wrote the last marker; -1 without one. A
+partition of which this broker has no replica is NOT_LEADER_OR_FOLLOWER.
 """
 
 from functools import partial

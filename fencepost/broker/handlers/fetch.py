@@ -1,10 +1,11 @@
 """Fetch (1), versions 4-18: read record batches, for consumers and for followers.
 
-A consumer reads up to the high watermark, or the last stable offset when read_committed; a
-follower reads to the log end, and its fetch offset tells the leader how far it is. From v11 a
-follower serves consumers too, up to its own high watermark (KIP-392). The batch that holds the
-offset comes first and whole; what follows is cut at the byte limits. Too little to answer waits
-for ``min_bytes``; an error, a diverging epoch and a preferred read replica answer at once.
+A consumer reads up to the high watermark; one that is read_committed up to the last stable offset,
+and is sent the aborted transactions, of which it leaves the records out (KIP-98). A follower reads
+to the log end, and its fetch offset tells the leader how far it is. From v11 a follower serves
+consumers too, up to its own high watermark (KIP-392). The batch that holds the offset comes first
+and whole; what follows is cut at the byte limits. Too little to answer waits for ``min_bytes``; an
+error, a diverging epoch and a preferred read replica answer at once.
 
 What is not here any more but in the tier is read from there for consumers (KIP-405), for
 ``remote.fetch.max.wait.ms`` at most, whatever else there is to answer; what has not come by then is
@@ -22,19 +23,18 @@ epoch and diverging epoch (KIP-595); v13 topic ids; v15 replica state; v16 the l
 clients its address, on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951); v17 directory id;
 v18 the follower's high watermark. In the dialect ``kip-320-draft`` v9 is another one
 (`fetch.kip_320_draft`).
-
-Missing: aborted transactions (no transactions yet).
 """
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from fencepost.broker.core.context import PartitionRefusal
 from fencepost.broker.core.outcomes import SLICE, Answer, Steps, take_turns
 from fencepost.broker.core.waits import Wait, WatchList
 from fencepost.broker.fetch import kip_320_draft
+from fencepost.broker.fetch.aborted_transactions import find_aborted
 from fencepost.broker.fetch.fetch_sessions import CachedPartition, FetchPlan, Key, move_to_end
 from fencepost.broker.fetch.fetch_source import (
     FIRST_FROM_FOLLOWERS,
@@ -56,6 +56,7 @@ from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
@@ -75,6 +76,7 @@ _MANY: Final = 200
 """Partitions: a waiting request for more is not read again at each append."""
 _PAUSE_MS: Final = 4
 """For each so many partitions, which take about a tenth of it to read, between two times."""
+_FoundRecords: TypeAlias = tuple[tuple[Buffer, ...], tuple[AbortedTransaction, ...] | None]
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -369,17 +371,13 @@ class _Reading:
         diverging = self._divergence(replica, asked)
         if isinstance(diverging, ErrorCode):
             return error_answer(index, diverging)
-        to_end = self.fetcher.reads_to_log_end
-        bound = log.log_end_offset if to_end else replica.high_watermark
-        committed = self.request.isolation_level == READ_COMMITTED and not to_end
-        if committed:
-            bound = min(bound, replica.last_stable_offset)
         records: tuple[Buffer, ...] = ()
+        aborted: tuple[AbortedTransaction, ...] | None = None
         if diverging is None:
-            found = self._read_log(key, replica, asked, left, bound)
+            found = self._read_log(key, replica, asked, left)
             if isinstance(found, PartitionData):
                 return found
-            records = found
+            records, aborted = found
             if self.fetcher.is_follower:
                 if self.fetcher.is_stale(self.ctx.broker.view):
                     return self._refused(replica.topic, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -390,7 +388,7 @@ class _Reading:
             high_watermark=replica.high_watermark,
             last_stable_offset=replica.last_stable_offset,
             log_start_offset=log.log_start_offset,
-            aborted_transactions=() if committed and diverging is None else None,
+            aborted_transactions=aborted,
             records=records,
             diverging_epoch=diverging or NOT_DIVERGING,
         )
@@ -423,27 +421,41 @@ class _Reading:
             return None if is_in_tier else found
         return found
 
+    def _bound(self, replica: Replica) -> int:
+        """Exclusive end of what is sent."""
+        if self.fetcher.reads_to_log_end:
+            return replica.log.log_end_offset
+        return replica.last_stable_offset if self._is_committed else replica.high_watermark
+
+    @property
+    def _is_committed(self) -> bool:
+        """Whether only records of committed transactions are asked for, and by a consumer."""
+        committed = self.request.isolation_level == READ_COMMITTED
+        return committed and not self.fetcher.reads_to_log_end
+
     def _read_log(
-        self, key: Key, replica: Replica, asked: FetchPartition, left: int, bound: int
-    ) -> tuple[Buffer, ...] | PartitionData:
+        self, key: Key, replica: Replica, asked: FetchPartition, left: int
+    ) -> _FoundRecords | PartitionData:
         """What is here; of what is in the tier nothing yet, and a follower's refusal."""
         index, offset = asked.partition, asked.fetch_offset
+        bound, committed = self._bound(replica), self._is_committed
         max_bytes = min(asked.partition_max_bytes, left)
         is_first = not self.size and not self.promised
         if max_bytes < 0 and replica.log.log_start_offset <= offset < bound:
             return error_answer(index, ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka's reader fails
         try:
-            return replica.log.read(
+            records = replica.log.read(
                 offset, max_bytes=max_bytes, upper_bound=bound, min_one_batch=is_first
             ).buffers
+            return records, find_aborted(replica.log, offset, records) if committed else None
         except OffsetMovedToTier:
             if self.fetcher.reads_to_log_end:
                 return moved_answer(index, replica)
             self.tiered[key] = RemoteFetch(replica, offset, max_bytes, bound, is_first)
-            return ()
+            return (), () if committed else None
         except OffsetOutOfRange:
             if self.is_drafted and kip_320_draft.is_above_log_end(replica, asked):
-                return ()
+                return (), () if committed else None
             return error_answer(index, ErrorCode.OFFSET_OUT_OF_RANGE)
         except StorageFailure as failure:
             self.ctx.broker.mark_offline(replica, failure)

@@ -4,6 +4,9 @@ They are pending until the transaction's marker comes: a commit makes them the g
 drops them. Partitions that there are not are refused; the others are committed together. The group
 is checked as for OffsetCommit, but in any state of it (KIP-447): INVALID_GROUP_ID without a name,
 ILLEGAL_GENERATION also for a group that does not exist, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+Before the first commit of a transaction its coordinator is asked whether the group's partition of
+``__consumer_offsets`` is part of it, or from v5 on to add it (KIP-890): INVALID_TXN_STATE,
+INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, CONCURRENT_TRANSACTIONS.
 
 Versions: 2 the leader epoch of the last consumed record (KIP-320), and COORDINATOR_LOAD_IN_PROGRESS
 where older clients, which cannot bear it, see COORDINATOR_NOT_AVAILABLE (KAFKA-7296); 3 generation
@@ -14,12 +17,15 @@ partition of ``__consumer_offsets`` is added to the transaction (KIP-890).
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from fencepost.broker.coordinator.shard import TransactionalProducer
-from fencepost.broker.core.outcomes import map_response
+from fencepost.broker.coordinator import partition_for
+from fencepost.broker.coordinator.shard import CLIENT_ERRORS, TransactionalProducer
+from fencepost.broker.core.outcomes import map_response, respond_after
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.offsets import NO_RETENTION, Commit, PartitionCommit
+from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinatorShard
 from fencepost.broker.handlers.context import Context
+from fencepost.broker.transactions.verification import TransactionSupport, add_or_verify
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -28,6 +34,7 @@ from fencepost.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from fencepost.storage.log.verification import VerificationGuard
 
 _FIRST_WITH_LOADING: Final = 2
 
@@ -91,7 +98,57 @@ def _commit(
     shard = ctx.broker.coordinator.shard_for_named_group(request.group_id)
     if isinstance(shard, ErrorCode):
         return (shard,) * len(partitions)
-    commit = Commit(
+    commit = _group_commit(request, partitions)
+
+    def go_on(verified: _Verified) -> requests.Codes | Wait[requests.Codes]:
+        if verified.error is not ErrorCode.NONE:
+            return (CLIENT_ERRORS.get(verified.error, verified.error),) * len(partitions)
+        producer = TransactionalProducer(
+            request.producer_id, request.producer_epoch, verified.guard
+        )
+        return requests.commit_in_transaction(shard, commit, producer)
+
+    return respond_after(_verify(ctx, request, shard), go_on)
+
+
+class _Verified(NamedTuple):
+    """Whether the transaction may write to the group's partition of ``__consumer_offsets``."""
+
+    error: ErrorCode
+    guard: VerificationGuard | None = None
+
+
+def _verify(
+    ctx: Context, request: TxnOffsetCommitRequest, shard: GroupCoordinatorShard
+) -> _Verified | Wait[_Verified]:
+    """Ask the transaction's coordinator, unless the transaction has written there before."""
+    support = TransactionSupport.of_txn_offset_commit(ctx.version)
+    producer = TransactionalProducer(request.producer_id, request.producer_epoch)
+    guard = shard.start_verification(
+        producer, supports_epoch_bump=support is TransactionSupport.ADD
+    )
+    if isinstance(guard, ErrorCode):
+        return _Verified(guard)
+    adds = support is TransactionSupport.ADD
+    if guard is None or not (adds or ctx.broker.configs.transaction_partition_verification_enable):
+        return _Verified(ErrorCode.NONE, guard)
+    count = len(ctx.broker.view.topics[OFFSETS_TOPIC].partitions)
+    partition = (OFFSETS_TOPIC, partition_for(request.group_id, count))
+    answer = add_or_verify(
+        ctx.broker,
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        (partition,),
+        support,
+    )
+    return map_response(answer, lambda codes: _Verified(codes[partition], guard))
+
+
+def _group_commit(
+    request: TxnOffsetCommitRequest, partitions: tuple[PartitionCommit, ...]
+) -> Commit:
+    return Commit(
         group_id=request.group_id,
         generation=request.generation_id,
         member_id=request.member_id,
@@ -100,8 +157,6 @@ def _commit(
         partitions=partitions,
         missing_group_error=ErrorCode.ILLEGAL_GENERATION,
     )
-    producer = TransactionalProducer(request.producer_id, request.producer_epoch)
-    return requests.commit_in_transaction(shard, commit, producer)
 
 
 def _code_in(version: int, code: ErrorCode) -> ErrorCode:

@@ -5,7 +5,9 @@ appended to, or none (`expected_offsets`). What is made for each request is a `s
 at run time: that would double what it takes to make one.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
@@ -30,6 +32,7 @@ from fencepost.protocol.messages.produce import (
 from fencepost.protocol.record_reader import ReadBudget
 from fencepost.storage.log.append_result import AppendRejected, AppendResult
 from fencepost.storage.log.validation import open_batch, open_batches
+from fencepost.storage.log.verification import VerificationGuard
 
 ALL: Final = -1
 _FIRST_WITH_ZSTD: Final = 7
@@ -45,6 +48,8 @@ class ProduceNode(ReplicaHolder, Protocol):
 
 
 Context: TypeAlias = context.Context[ProduceNode]
+Guards: TypeAlias = Mapping[tuple[str, int], VerificationGuard]
+"""Of the partitions that were verified, by topic and index."""
 
 
 @struct(frozen=True, slots=True, kw_only=False)
@@ -95,6 +100,8 @@ class AppendTarget:
     index: int
     records: Buffer
     replica: Replica
+    guard: VerificationGuard | None = None
+    """As for `Log.append_as_leader`."""
 
     def append(self, ctx: Context, acks: int, budget: ReadBudget) -> PartitionOutcome:
         """Append to this partition, independently of the others."""
@@ -103,6 +110,7 @@ class AppendTarget:
             now_ms=ctx.wall_ms,
             allow_zstd=allows_zstd(ctx.version),
             budget=budget,
+            guard=self.guard,
         )
         return self.outcome(result, acks)
 
@@ -122,10 +130,12 @@ def append_partition(
     data: PartitionProduceData,
     acks: int,
     budget: ReadBudget | None,
+    guard: VerificationGuard | None = None,
 ) -> PartitionOutcome:
     """Append to one partition, independently of the others, without an `AppendTarget`.
 
     :param budget: What the request may still unpack to; None where it has nothing else.
+    :param guard: As for `Log.append_as_leader`.
     """
     replica = _find_replica(ctx, topic, topic_id, data.index, acks)
     if isinstance(replica, PartitionOutcome):
@@ -135,6 +145,7 @@ def append_partition(
         now_ms=ctx.wall_ms,
         allow_zstd=allows_zstd(ctx.version),
         budget=budget,
+        guard=guard,
     )
     return _outcome(topic, topic_id, data.index, replica, result, acks)
 
@@ -159,7 +170,9 @@ def refuse_acks(
     return PartitionOutcome(topic, topic_id, refused)
 
 
-def find_targets(ctx: Context, request: ProduceRequest) -> list[TargetOrOutcome]:
+def find_targets(
+    ctx: Context, request: ProduceRequest, guards: Guards = MappingProxyType({})
+) -> list[TargetOrOutcome]:
     """The partitions of a request, in its order, as this broker sees them."""
     found: list[TargetOrOutcome] = []
     for topic in request.topic_data:
@@ -167,7 +180,9 @@ def find_targets(ctx: Context, request: ProduceRequest) -> list[TargetOrOutcome]
             name, topic_id = topic.name, topic.topic_id
             replica = _find_replica(ctx, name, topic_id, data.index, request.acks)
             if isinstance(replica, Replica):
-                found.append(AppendTarget(name, topic_id, data.index, data.records or b"", replica))
+                guard = guards.get((replica.topic, data.index))
+                records = data.records or b""
+                found.append(AppendTarget(name, topic_id, data.index, records, replica, guard))
             else:
                 found.append(replica)
     return found

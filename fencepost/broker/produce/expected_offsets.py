@@ -144,7 +144,11 @@ def _stage_all(
         if staging is None:
             staging = stagings[each.replica] = each.replica.begin_staging(now_ms=ctx.wall_ms)
         result = each.replica.stage_records(
-            staging, each.records, allow_zstd=allows_zstd(ctx.version), budget=budget
+            staging,
+            each.records,
+            allow_zstd=allows_zstd(ctx.version),
+            budget=budget,
+            guard=each.guard,
         )
         checked.append((each, result))
     return checked

@@ -25,6 +25,7 @@ from fencepost.storage.log.interface import Log
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry
 from fencepost.storage.log.staging import StagedRecords, Staging
+from fencepost.storage.log.verification import VerificationGuard
 
 NotifyFollower = Callable[[int, str, int], None]
 """Notifies the follower of a partition on a broker: broker id, topic, index."""
@@ -117,8 +118,7 @@ class Replica:
     @property
     def last_stable_offset(self) -> int:
         """Exclusive upper bound of what a read_committed consumer may read."""
-        unstable = self.log.first_unstable_offset
-        return self.high_watermark if unstable is None else min(self.high_watermark, unstable)
+        return self.log.last_stable_offset(self.high_watermark)
 
     @property
     def gate_is_open(self) -> bool:
@@ -197,11 +197,12 @@ class Replica:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         allow_zstd: bool = True,
         budget: ReadBudget | None = None,
+        guard: VerificationGuard | None = None,
+        transaction_version: int = 0,
     ) -> AppendResult | AppendRejected:
         """Append as leader: assign offsets, stamp the epoch, keep the very buffer.
 
-        :param allow_zstd: Whether the request's version may carry zstd (Produce v7+).
-        :param budget: What the request may still unpack to; None where it has nothing else.
+        The parameters are those of `Log.append_as_leader`.
         """
         try:
             result = self.log.append_as_leader(
@@ -211,6 +212,8 @@ class Replica:
                 origin=origin,
                 allow_zstd=allow_zstd,
                 budget=budget,
+                guard=guard,
+                transaction_version=transaction_version,
             )
         except StorageFailure as failure:
             return self._failed(failure)
@@ -223,11 +226,17 @@ class Replica:
         return self.log.stage(now_ms=now_ms)
 
     def stage_records(
-        self, staging: Staging, records: Buffer, *, allow_zstd: bool, budget: ReadBudget
+        self,
+        staging: Staging,
+        records: Buffer,
+        *,
+        allow_zstd: bool,
+        budget: ReadBudget,
+        guard: VerificationGuard | None = None,
     ) -> StagedRecords | AppendRejected:
-        """Check what a request has next for this partition: see `Staging.take`."""
+        """Check what a request has next for this partition: see `Staging.add`."""
         try:
-            return staging.add(records, allow_zstd=allow_zstd, budget=budget)
+            return staging.add(records, allow_zstd=allow_zstd, budget=budget, guard=guard)
         except StorageFailure as failure:
             return self._failed(failure)
 
@@ -269,7 +278,7 @@ class Replica:
 
     def append_fetched(self, batches: Sequence[Buffer], *, now_ms: int) -> None:
         """Append as follower what the leader's fetch answered, as it is."""
-        self.log.append_as_follower(batches, now_ms=now_ms)
+        self.log.append_as_follower(batches, now_ms=now_ms, high_watermark=self.high_watermark)
         self.end_watch.notify()
 
     def update_high_watermark(self, leader_watermark: int) -> None:

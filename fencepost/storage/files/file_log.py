@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import Concatenate, ParamSpec, TypeVar, final
 
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.record_reader import ReadBudget
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.files.flush import LogFlusher, PendingSync
@@ -27,6 +28,7 @@ from fencepost.storage.log.producer_state import ProducerStateEntry
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.log.segments import InitialLogState, SegmentInfo
 from fencepost.storage.log.staging import StagedRecords, Staging
+from fencepost.storage.log.verification import VerificationGuard
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -207,15 +209,27 @@ class FileLog:
         """Forget the producers that have been silent for producer.id.expiration.ms."""
         return self._log.expire_producers(now_ms)
 
-    @property
-    def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction begins; None without one."""
-        return self._log.first_unstable_offset
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Exclusive end of what a read_committed consumer may read."""
+        return self._log.last_stable_offset(high_watermark)
+
+    def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a producer has an open transaction in this epoch."""
+        return self._log.has_ongoing_transaction(producer_id, producer_epoch)
+
+    def maybe_start_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | ErrorCode | None:
+        """Begin to verify a transactional producer before its first record is appended."""
+        return self._log.maybe_start_verification(
+            producer_id, sequence, epoch, supports_epoch_bump=supports_epoch_bump
+        )
 
     # Reading and changing the segments.
 
     read = _delegated(SegmentedLog.read)
     size_between = _delegated(SegmentedLog.size_between)
+    aborted_transactions = _delegated(SegmentedLog.aborted_transactions)
     key_offsets = _delegated(SegmentedLog.key_offsets)
     offset_for_timestamp = _delegated(SegmentedLog.offset_for_timestamp)
     offset_of_max_timestamp = _delegated(SegmentedLog.offset_of_max_timestamp)
@@ -253,6 +267,8 @@ class FileLog:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         allow_zstd: bool = True,
         budget: ReadBudget | None = None,
+        guard: VerificationGuard | None = None,
+        transaction_version: int = 0,
     ) -> AppendResult | AppendRejected:
         """Check one batch, give it offsets and the leader's epoch, and keep it."""
         result = self._log.append_as_leader(
@@ -262,6 +278,8 @@ class FileLog:
             origin=origin,
             allow_zstd=allow_zstd,
             budget=budget,
+            guard=guard,
+            transaction_version=transaction_version,
         )
         self._flusher.flush_if_many(now_ms)
         return result
@@ -276,9 +294,11 @@ class FileLog:
         return result
 
     @_guarded
-    def append_as_follower(self, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
+    def append_as_follower(
+        self, records: Sequence[Buffer], *, now_ms: int, high_watermark: int = 0
+    ) -> AppendResult:
         """Keep batches as their leader sent them; a partial one at an end is left out."""
-        result = self._log.append_as_follower(records, now_ms=now_ms)
+        result = self._log.append_as_follower(records, now_ms=now_ms, high_watermark=high_watermark)
         self._flusher.flush_if_many(now_ms)
         return result
 

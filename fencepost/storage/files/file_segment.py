@@ -3,7 +3,7 @@
 Its last buffers are in the tail cache, so that reads at the end of the log need no file.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from fencepost.protocol.byte_utils import Buffer
@@ -24,9 +24,11 @@ from fencepost.storage.files.index_lookup import (
 from fencepost.storage.files.inventory import head_checksum
 from fencepost.storage.files.process_limits import SegmentTail
 from fencepost.storage.files.segment_files import LogDirectory, SegmentBytes, SegmentFiles
-from fencepost.storage.formats.file_names import FileState
+from fencepost.storage.files.transaction_index_file import TransactionIndexFile
+from fencepost.storage.formats.file_names import FileKind, FileState
 from fencepost.storage.formats.indexes import CorruptIndex, TimestampOffset
-from fencepost.storage.log.producer_state import ProducerStateEntry
+from fencepost.storage.log.producer_state import ProducerStateEntry, ProducerStateManager
+from fencepost.storage.log.transactions import AbortedTransaction
 
 _PENDING_BYTES: Final = 1 << 20
 
@@ -58,6 +60,7 @@ class FileSegment:
         "_rolling_timestamp",
         "_size",
         "_tail",
+        "_transactions",
         "base_offset",
         "created_ms",
         "files",
@@ -88,6 +91,12 @@ class FileSegment:
         self._log = self.files.log
         self._size = size or 0  # including headers whose bytes are not appended yet
         self._tail: SegmentTail | None = None
+        self._transactions = TransactionIndexFile(
+            home.files,
+            lambda: self.files.path(FileKind.TRANSACTION_INDEX),
+            home.checksums,
+            home.rebuilt,
+        )
         self._pending: list[Buffer] | None = None
         self._rolling_timestamp: int | None = None
         self._end: SegmentEnd | None = None
@@ -98,6 +107,7 @@ class FileSegment:
         if size is None:
             self._log.create()
             self.reset()
+            self._transactions.clear()
 
     def reset(self) -> None:
         """Forget all batches, so that `add_header` can add those of the file again."""
@@ -161,6 +171,16 @@ class FileSegment:
         return self._home.producers_at(self.base_offset) if known is None else known
 
     @property
+    def aborted(self) -> Sequence[AbortedTransaction]:
+        """The aborted transactions whose markers it holds, in order of the markers."""
+        return self._transactions.entries(self.base_offset, self._find_aborted)
+
+    def _find_aborted(self) -> list[AbortedTransaction]:
+        producers = ProducerStateManager()
+        producers.restore(self.producer_snapshot)
+        return producers.replay(self.scan())
+
+    @property
     def used(self) -> bool:
         """For the bound: whether its indexes were used since their last turn."""
         return self._indexes is not None and self._indexes.used
@@ -176,6 +196,11 @@ class FileSegment:
             self._indexes = None
 
     # Appending.
+
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        """Add a transaction to `aborted`; its marker is the segment's last batch."""
+        self._transactions.entries(self.base_offset, self._find_aborted)
+        self._transactions.append(transaction)
 
     def append(self, buffer: Buffer, header: BatchHeader, now_ms: int) -> None:
         """Keep a buffer that is exactly one batch."""
@@ -334,6 +359,8 @@ class FileSegment:
             self._tail.truncate(position)
         self._log.truncate(position)
         self._size = position
+        self._transactions.entries(self.base_offset, self._find_aborted)
+        self._transactions.truncate(offset)
         indexes.offsets.truncate(offset)
         indexes.times.truncate(offset)
         self._end = self._walk_end(indexes)
@@ -387,6 +414,10 @@ class FileSegment:
         """Remove its files: see `SegmentFiles.remove`."""
         self.free_some()
         self.files.remove(with_snapshot=with_snapshot)
+
+    def forget_aborted(self) -> None:
+        """Forget the aborted transactions, so that `add_aborted` can add them again."""
+        self._transactions.clear()
 
     # Indexes.
 

@@ -238,6 +238,7 @@ class LogRecovery:
         segment.files.check_head()
         whole = scan_batches(log.read, 0, log.size)
         segment.reset()
+        segment.forget_aborted()
         for position, batch, header in whole:
             fault = self._fault(batch, header, segment.base_offset)
             if fault is not None:
@@ -246,7 +247,9 @@ class LogRecovery:
             if header.partition_leader_epoch != self._epochs.latest:
                 self._note_epoch(header)
             if header.has_producer_id:
-                self._producers.update(header)
+                aborted = self._producers.apply(batch, 0, header)
+                if aborted is not None:
+                    segment.add_aborted(aborted)
             self._end = header.next_offset
 
     def _fault(self, batch: memoryview, header: BatchHeader, base_offset: int) -> str | None:
@@ -271,7 +274,7 @@ class LogRecovery:
 def replay_producer_state(segments: Iterable[FileSegment], producers: ProducerStateManager) -> None:
     """Update the producers from the batches of segments."""
     for segment in segments:
-        producers.replay(header for _, header in segment.scan())
+        producers.replay(segment.scan())
 
 
 def epochs_from_batches(segments: Iterable[FileSegment]) -> LeaderEpochCache:

@@ -237,6 +237,7 @@ class LogFile:
 
 _COPY_BYTES: Final = 1 << 20
 _INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
+_ALL_INDEX_KINDS: Final = (*_INDEX_KINDS, FileKind.TRANSACTION_INDEX)
 
 
 class SegmentFiles:
@@ -269,13 +270,13 @@ class SegmentFiles:
     @property
     def paths(self) -> list[PurePath]:
         """Of all that `sync` makes durable, the ``.log`` first."""
-        kinds = (FileKind.LOG, *_INDEX_KINDS, FileKind.PRODUCER_SNAPSHOT)
-        return [self._path(kind) for kind in kinds]
+        kinds = (FileKind.LOG, *_ALL_INDEX_KINDS, FileKind.PRODUCER_SNAPSHOT)
+        return [self.path(kind) for kind in kinds]
 
     @property
     def index_names(self) -> list[str]:
-        """Names of the indexes' files."""
-        return [self._path(kind).name for kind in _INDEX_KINDS]
+        """Names of the files of the offset and the time index."""
+        return [self.path(kind).name for kind in _INDEX_KINDS]
 
     def check_head(self) -> None:
         """See that the ``.log`` begins with the batch that it had before the log was opened.
@@ -303,7 +304,7 @@ class SegmentFiles:
         )
 
     def _read(self, kind: FileKind) -> bytes:
-        path = self._path(kind)
+        path = self.path(kind)
         data = self._home.files.read(path)
         if not is_as_written(self._home.checksums, path, data):
             raise CorruptIndex(f"{path.name} is not as it was written")
@@ -320,7 +321,7 @@ class SegmentFiles:
         files.set_modified_ms(self.log.path, modified_ms)
 
     def _write(self, kind: FileKind, data: bytes) -> None:
-        path = self._path(kind)
+        path = self.path(kind)
         self._home.files.write_atomic(path, data, sync=False)
         self._home.checksums[path.name] = crc32(data)
 
@@ -342,8 +343,8 @@ class SegmentFiles:
     def rename(self, state: FileState) -> None:
         """Take another suffix, the ``.log`` last: it is what counts when a crash leaves some."""
         files = self._home.files
-        for kind in _INDEX_KINDS:
-            old, new = self._path(kind), self._home.path(self._base_offset, kind, state)
+        for kind in _ALL_INDEX_KINDS:
+            old, new = self.path(kind), self._home.path(self._base_offset, kind, state)
             if files.exists(old):
                 files.rename(old, new)
             known = self._home.checksums.pop(old.name, None)
@@ -357,7 +358,7 @@ class SegmentFiles:
 
         With ``file.delete.delay.ms`` they have the suffix ``.deleted`` for so long.
         """
-        paths = [self._path(kind) for kind in (*_INDEX_KINDS, FileKind.TRANSACTION_INDEX)]
+        paths = [self.path(kind) for kind in _ALL_INDEX_KINDS]
         if with_snapshot:
             paths.append(self._home.path(self._base_offset, FileKind.PRODUCER_SNAPSHOT))
         delay_ms = self._home.config.file_delete_delay_ms
@@ -384,8 +385,8 @@ class SegmentFiles:
         self._home.shared.call_later(delay_ms, remove)
 
     def remove_indexes(self) -> None:
-        """Remove the files of the indexes, if there are any."""
-        self._remove([self._path(kind) for kind in _INDEX_KINDS])
+        """Remove the files of the offset and the time index, if there are any."""
+        self._remove([self.path(kind) for kind in _INDEX_KINDS])
 
     def _remove(self, paths: Iterable[PurePath]) -> None:
         files = self._home.files
@@ -398,7 +399,8 @@ class SegmentFiles:
         """What is in the ``.log`` now."""
         return SegmentBytes(self._home.files.open(self.log.path), self.log.size)
 
-    def _path(self, kind: FileKind) -> PurePath:
+    def path(self, kind: FileKind) -> PurePath:
+        """Where the file of a kind is now, or would be."""
         return self._home.path(self._base_offset, kind, self.state)
 
 

@@ -1,4 +1,4 @@
-"""The formats of both index files of a segment.
+"""The formats of the three index files of a segment.
 
 The offset index (``.index``) says where in the ``.log`` some of the batches begin. It has entries
 of 8 bytes, big endian, both rising: offset less the segment's base offset (i32), position in bytes
@@ -13,18 +13,25 @@ says that the largest timestamp so far is in the batch whose last offset that is
 larger timestamps come behind it. Kafka adds one with each entry of the offset index, and when the
 segment is closed, where the timestamp is larger than in the last entry: timestamps rise and offsets
 do too. Zeros at the end are no entries, as in the offset index.
+
+The transaction index (``.txnindex``) has the aborted transactions whose markers are in the segment,
+in order of the markers. Its entries have 34 bytes, big endian: version (i16, 0), producer id (i64),
+first offset of the transaction (i64), offset of its marker (i64), last stable offset of the log
+when the marker was appended (i64). Without such a transaction there is no file.
 """
 
+import struct
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from operator import lt
+from operator import attrgetter, lt
 from typing import Final, NamedTuple
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import NO_TIMESTAMP
+from fencepost.storage.log.transactions import AbortedTransaction
 
 MAX_RELATIVE: Final = 2**31 - 1
 """The largest relative offset, and the largest position, that an entry can say."""
@@ -287,3 +294,31 @@ class TimeIndex:
         changed = keep < len(self._offsets)
         del self._timestamps[keep:], self._offsets[keep:]
         return changed
+
+
+_TRANSACTION: Final = struct.Struct(">hqqqq")
+_TRANSACTION_VERSION: Final = 0
+TRANSACTION_ENTRY_SIZE: Final = _TRANSACTION.size
+
+
+def encode_transactions(transactions: Iterable[AbortedTransaction]) -> bytes:
+    """The bytes of these entries in a transaction index."""
+    return b"".join(_TRANSACTION.pack(_TRANSACTION_VERSION, *each) for each in transactions)
+
+
+def decode_transactions(data: Buffer, base_offset: int) -> list[AbortedTransaction]:
+    """The entries in the bytes of a transaction index.
+
+    :param base_offset: The segment's; no marker lies before it.
+    :raises CorruptIndex: When an entry is not whole, has another version, or does not follow on the
+        one before it.
+    """
+    if len(data) % TRANSACTION_ENTRY_SIZE:
+        raise CorruptIndex(f"{len(data)} bytes are no entries of {TRANSACTION_ENTRY_SIZE} bytes")
+    found: list[AbortedTransaction] = []
+    for version, *fields in _TRANSACTION.iter_unpack(data):
+        if version != _TRANSACTION_VERSION:
+            raise CorruptIndex(f"An aborted transaction of version {version}")
+        found.append(AbortedTransaction(*fields))
+    check_increasing([*map(attrgetter("last_offset"), found)], base_offset)
+    return found

@@ -8,10 +8,11 @@ record always stays readable as an offset: the last batch of a round, and the la
 active producer, stay as a header when all of their records go.
 
 A record without a value (a tombstone) stays for delete.retention.ms after the round that first
-kept it; the batch says until when in its base timestamp (KIP-534). Transaction markers stay.
+kept it; the batch says until when in its base timestamp (KIP-534). So does a transaction marker
+after the round in which no record of its transaction was left.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -27,9 +28,10 @@ from fencepost.protocol.records import (
     build_batch,
     read_header,
 )
+from fencepost.storage.log.cleaned_transactions import CleanedTransactions
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.log.producer_state import ProducerStateManager
-from fencepost.storage.log.segments import LogSegment, largest_timestamp
+from fencepost.storage.log.producer_state import LastRecord
+from fencepost.storage.log.segments import LogSegment, LogSegments, largest_timestamp
 
 
 def expired_segments(
@@ -139,53 +141,75 @@ class _Cleanable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Round:
+    """What decides over each batch.
+
+    :ivar end: Offset after the last batch of the round, of which the header stays at least.
+    """
+
     latest: Mapping[bytes, int]
+    transactions: CleanedTransactions
     expired: dict[bytes, int]
-    keep_headers_of: Container[int]
+    last_records: Mapping[int, LastRecord]
+    end: int
     now_ms: int
     delete_retention_ms: int
 
+    def keeps_header(self, header: BatchHeader) -> bool:
+        """Whether a header stays without its records: offsets and producers must stay known."""
+        if header.next_offset == self.end:
+            return True
+        last = self.last_records.get(header.producer_id)
+        if last is None:
+            return False
+        if last.offset is None:
+            return header.is_control and header.producer_epoch == last.producer_epoch
+        return header.last_offset == last.offset
+
 
 def compact(
-    segments: Sequence[LogSegment],
+    segments: LogSegments,
     config: LogConfig,
     *,
     now_ms: int,
     cleaned_until: int,
-    high_watermark: int,
+    last_stable_offset: int,
     at_once: bool,
-    producers: ProducerStateManager,
+    last_records: Mapping[int, LastRecord],
     create: Callable[[LogSegment], LogSegment],
 ) -> Cleaned | None:
     """Clean the closed segments of a log; None where nothing is dirty enough.
 
-    Nothing at or after the high watermark or the last stable offset is cleaned.
+    Nothing at or after the last stable offset is cleaned.
 
     :param segments: All of the log's, the active one last. They are not changed.
     :param cleaned_until: Where the last round ended (exclusive).
     :param at_once: Whether anything dirty is dirty enough.
-    :param producers: Of each the batch with the last record stays, as a header at least.
+    :param last_records: By producer id; the batch of each stays, as a header at least.
     :param create: Makes an empty segment that begins where the given one does.
     """
-    unstable = producers.first_unstable_offset
     cleanable = _find_cleanable(
-        segments,
+        segments.all,
         config,
         now_ms=now_ms,
         cleaned_until=cleaned_until,
-        upper_bound=high_watermark if unstable is None else min(high_watermark, unstable),
+        upper_bound=last_stable_offset,
         at_once=at_once,
     )
     if cleanable is None:
         return None
     before = sum(segment.records for segment in cleanable.segments)
     expired: dict[bytes, int] = {}
+    dirty = cleanable.segments[cleanable.dirty :]
+    in_dirty = segments.aborted_transactions(dirty[0].base_offset, cleanable.end)
+    in_all = segments.aborted_transactions(cleanable.segments[0].base_offset, cleanable.end)
     cleaned = _clean(
         cleanable,
         _Round(
-            latest=_latest_offsets(cleanable.segments[cleanable.dirty :]),
+            latest=_latest_offsets(dirty, CleanedTransactions(in_dirty)),
+            transactions=CleanedTransactions(in_all),
             expired=expired,
-            keep_headers_of={*producers.last_offsets().values(), _last_offset(cleanable.segments)},
+            last_records=last_records,
+            end=max(segment.next_offset for segment in cleanable.segments),
             now_ms=now_ms,
             delete_retention_ms=config.delete_retention_ms,
         ),
@@ -250,19 +274,19 @@ def _clean(
     return cleaned[:1] + [segment for segment in cleaned[1:] if not segment.is_empty]
 
 
-def _last_offset(segments: Sequence[LogSegment]) -> int:
-    return max(segment.next_offset for segment in segments) - 1
-
-
-def _latest_offsets(segments: Sequence[LogSegment]) -> dict[bytes, int]:
-    return {
-        record.key: record.offset
-        for segment in segments
-        for buffer, header in segment.scan()
-        if not header.is_control
-        for record in _records(buffer) or ()
-        if record.key is not None
-    }
+def _latest_offsets(
+    segments: Sequence[LogSegment], transactions: CleanedTransactions
+) -> dict[bytes, int]:
+    """The last offset of each key, by records that no abort has undone."""
+    latest: dict[bytes, int] = {}
+    for segment in segments:
+        for buffer, header in segment.scan():
+            if header.is_control:
+                transactions.end(buffer, header)
+            elif not transactions.is_aborted(header):
+                records = _records(buffer) or ()
+                latest |= {each.key: each.offset for each in records if each.key is not None}
+    return latest
 
 
 def _records(buffer: Buffer) -> list[Record] | None:
@@ -297,7 +321,10 @@ def _clean_group(
     cleaned = create(first)
     for segment in group:
         for buffer, header in segment.scan():
-            kept = _clean_batch(buffer, header, this_round)
+            if header.is_control:
+                kept = _clean_marker(buffer, header, this_round, cleaned)
+            else:
+                kept = _clean_batch(buffer, header, this_round)
             if kept is not None:
                 cleaned.append(kept, read_header(kept), last.last_modified_ms)
     cleaned.last_modified_ms = last.last_modified_ms
@@ -306,19 +333,42 @@ def _clean_group(
 
 def _clean_batch(buffer: Buffer, header: BatchHeader, this_round: _Round) -> Buffer | None:
     """The batch, what is left of it, its bare header, or nothing."""
+    if this_round.transactions.is_aborted(header):
+        return _rebuilt(header, ()) if this_round.keeps_header(header) else None
     records = _records(buffer)
-    if header.is_control or records is None:
+    if records is None:
         return buffer
     horizon = header.delete_horizon_ms
     tombstones_expired = horizon is not None and this_round.now_ms >= horizon
     kept = [r for r in records if _stays(r, this_round, tombstones_expired=tombstones_expired)]
     if not kept:
-        return _rebuilt(header, ()) if header.last_offset in this_round.keep_headers_of else None
+        return _rebuilt(header, ()) if this_round.keeps_header(header) else None
     if horizon is None and any(record.value is None for record in kept):
         horizon = this_round.now_ms + this_round.delete_retention_ms
     if len(kept) == header.record_count and horizon == header.delete_horizon_ms:
         return buffer
     return _rebuilt(header, kept, horizon)
+
+
+def _clean_marker(
+    buffer: Buffer, header: BatchHeader, this_round: _Round, cleaned: LogSegment
+) -> Buffer | None:
+    """The control batch, with its delete horizon perhaps, its bare header, or nothing.
+
+    :param cleaned: Keeps its transaction in the index where records of it were passed.
+    """
+    ended = this_round.transactions.end(buffer, header)
+    if ended.aborted is not None:
+        cleaned.add_aborted(ended.aborted)
+    if not ended.is_gone:
+        return buffer
+    horizon = header.delete_horizon_ms
+    if not header.record_count or (horizon is not None and horizon <= this_round.now_ms):
+        return _rebuilt(header, ()) if this_round.keeps_header(header) else None
+    if horizon is not None:
+        return buffer
+    horizon = this_round.now_ms + this_round.delete_retention_ms
+    return _rebuilt(header, list(iter_records(buffer)), horizon)
 
 
 def _stays(record: Record, this_round: _Round, *, tombstones_expired: bool) -> bool:
@@ -345,6 +395,7 @@ def _rebuilt(
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,
         transactional=header.is_transactional,
+        control=header.is_control,
         delete_horizon_ms=horizon,
         max_timestamp=header.max_timestamp,
     )

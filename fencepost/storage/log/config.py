@@ -51,14 +51,14 @@ class LogConfig:
 
     `local_retention_ms` and `local_retention_bytes` of -2 are those of retention.*.
 
-    Five fields are not the value of a topic config. `keeps_leader_epochs` follows from
+    Six fields are not the value of a topic config. `keeps_leader_epochs` follows from
     ``message.format.version``: below 0.11 batches carry no epoch. `producer_id_expiration_ms` is
-    the broker's, and so is `directory_delete_delay_ms` (``log.segment.delete.delay.ms``): how long
-    the directory of a log that is gone stays. `require_zero_base_offset` refuses a produced batch
-    whose base offset is not 0, as Apache Kafka does (``conformance=apache``); otherwise base
-    offsets are overwritten unread, or judged by conditional publish (KIP-27). `validate_records`
-    parses every record that a client appends, as Apache Kafka does; without it the header is
-    believed where it suffices.
+    the broker's, and so are `directory_delete_delay_ms` (``log.segment.delete.delay.ms``), how long
+    the directory of a log that is gone stays, and `transaction_partition_verification_enable`.
+    `require_zero_base_offset` refuses a produced batch whose base offset is not 0, as Apache Kafka
+    does (``conformance=apache``); otherwise base offsets are overwritten unread, or judged by
+    conditional publish (KIP-27). `validate_records` parses every record that a client appends, as
+    Apache Kafka does; without it the header is believed where it suffices.
     """
 
     segment_bytes: int = 1 << 30
@@ -96,6 +96,7 @@ class LogConfig:
     keeps_leader_epochs: bool = field(default=True, metadata=NO_TOPIC_CONFIG)
     producer_id_expiration_ms: int = field(default=DAY_MS, metadata=NO_TOPIC_CONFIG)
     directory_delete_delay_ms: int = field(default=0, metadata=NO_TOPIC_CONFIG)
+    transaction_partition_verification_enable: bool = field(default=True, metadata=NO_TOPIC_CONFIG)
     require_zero_base_offset: bool = field(default=False, metadata=NO_TOPIC_CONFIG)
     validate_records: bool = field(default=False, metadata=NO_TOPIC_CONFIG)
 

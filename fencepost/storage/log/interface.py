@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.record_reader import ReadBudget
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import LogConfig
@@ -18,6 +19,8 @@ from fencepost.storage.log.producer_state import ProducerStateEntry
 from fencepost.storage.log.segments import LogSegment, SegmentInfo
 from fencepost.storage.log.staging import StagedRecords, Staging
 from fencepost.storage.log.timestamp_lookup import TimestampAndOffset
+from fencepost.storage.log.transactions import AbortedTransaction
+from fencepost.storage.log.verification import VerificationGuard
 
 
 class ReadResult(NamedTuple):
@@ -41,6 +44,7 @@ class SegmentCopy:
         from the log by then, and another thread may take them.
     :ivar epochs: The leader epochs of the log up to its end, oldest first.
     :ivar producers: The log's producers after its last record.
+    :ivar aborted: The aborted transactions whose markers it holds.
     """
 
     base_offset: int
@@ -50,6 +54,7 @@ class SegmentCopy:
     records: Iterable[Buffer]
     epochs: tuple[EpochEntry, ...]
     producers: tuple[ProducerStateEntry, ...]
+    aborted: tuple[AbortedTransaction, ...] = ()
 
     @classmethod
     def of(cls, segment: LogSegment, following: LogSegment, epochs: Iterable[EpochEntry]) -> Self:
@@ -67,6 +72,7 @@ class SegmentCopy:
             records=segment.copy(),
             epochs=tuple(entry for entry in epochs if entry.start_offset < end),
             producers=following.producer_snapshot,
+            aborted=tuple(segment.aborted),
         )
 
 
@@ -127,6 +133,8 @@ class Log(Protocol):
         origin: AppendOrigin = AppendOrigin.CLIENT,
         allow_zstd: bool = True,
         budget: ReadBudget | None = None,
+        guard: VerificationGuard | None = None,
+        transaction_version: int = 0,
     ) -> AppendResult | AppendRejected:
         """Check one batch, give it offsets and the leader's epoch, and keep it.
 
@@ -134,6 +142,24 @@ class Log(Protocol):
             read-only one is copied first.
         :param allow_zstd: Whether the request's version may carry zstd (Produce v7+).
         :param budget: What the request may still unpack to; None where it has nothing else.
+        :param guard: What `maybe_start_verification` gave before the producer was verified; the
+            first record of a transaction is INVALID_TXN_STATE without it, unless
+            ``transaction.partition.verification.enable`` is false.
+        :param transaction_version: By which the epoch of a transaction marker is judged.
+        """
+
+    def maybe_start_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | ErrorCode | None:
+        """Begin to verify that the coordinator knows this partition, before an append (KIP-890).
+
+        The guard is good for the first transactional append of the producer after this, and only
+        until a marker of it is appended.
+
+        :param supports_epoch_bump: Whether the producer gets a new epoch with each transaction
+            (``transaction.version`` 2).
+        :returns: None where the transaction is open here already, which needs no verification;
+            INVALID_PRODUCER_EPOCH where a newer epoch has written.
         """
 
     def stage(self, *, now_ms: int) -> Staging:
@@ -147,10 +173,13 @@ class Log(Protocol):
     ) -> AppendResult:
         """Append as leader what `stage` has checked, in the order in which it was taken."""
 
-    def append_as_follower(self, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
+    def append_as_follower(
+        self, records: Sequence[Buffer], *, now_ms: int, high_watermark: int = 0
+    ) -> AppendResult:
         """Keep batches as their leader sent them; a partial one at an end is left out.
 
         :param records: Each buffer begins with a batch.
+        :param high_watermark: Of the replica: completed transactions below it are forgotten.
         :raises CorruptBatch: When a batch is broken or fails its checksum; those before it stay.
         :raises UnexpectedAppendOffset: When a batch begins before the log end. (Where the log is
             empty and its start lies within the first batch, that batch is kept: DeleteRecords
@@ -290,9 +319,27 @@ class Log(Protocol):
         :returns: How many.
         """
 
-    @property
-    def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction begins; None without one."""
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Exclusive end of what a read_committed consumer may read (KIP-98).
+
+        It is the first record of the transactions that are open, or whose marker is not below the
+        high watermark; at most the high watermark.
+
+        :param high_watermark: Of the replica. What it has passed is forgotten here.
+        """
+
+    def aborted_transactions(self, start: int, end: int) -> tuple[AbortedTransaction, ...]:
+        """The aborted transactions of which records may lie between two offsets.
+
+        Those that began before `end`, and whose marker is at or after `start`, in order of the
+        markers.
+
+        :param start: Inclusive, from the local log start on.
+        :param end: Exclusive.
+        """
+
+    def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a producer has an open transaction, and has written last in this epoch."""
 
     def dismantle(self) -> Iterator[None]:
         """Free the memory, a little before each step; the log must not be used any more.

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import (
+    CONTROL_FLAG,
     NO_LEADER_EPOCH,
+    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
     CorruptBatch,
@@ -50,6 +53,8 @@ from fencepost.storage.log.segments import (
 )
 from fencepost.storage.log.staging import StagedRecords, Staging
 from fencepost.storage.log.timestamp_lookup import TimestampAndOffset
+from fencepost.storage.log.transactions import AbortedTransaction
+from fencepost.storage.log.verification import VerificationGuard
 
 _BASE_OFFSET: Final = struct.Struct(">q")
 
@@ -142,6 +147,8 @@ class SegmentedLog:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         allow_zstd: bool = True,
         budget: ReadBudget | None = None,
+        guard: VerificationGuard | None = None,
+        transaction_version: int = 0,
     ) -> AppendResult | AppendRejected:
         """Check one batch, give it offsets and the leader's epoch, and keep it."""
         ready = prepare_batch(
@@ -158,10 +165,18 @@ class SegmentedLog:
             return ready
         batch, header = ready
         is_client = origin is AppendOrigin.CLIENT
-        if header.has_producer_id:
+        if header.producer_id > NO_PRODUCER_ID:
             if is_client and (duplicate := self._producers.duplicate_of(header)) is not None:
                 return duplicate_result(duplicate, self._start)
-            error = self._producers.refusal(header, check_sequence=is_client)
+            if header.attributes & CONTROL_FLAG:
+                error = self._producers.marker_refusal(batch, header, transaction_version)
+            else:
+                error = self._producers.refusal(
+                    header,
+                    check_sequence=is_client,
+                    guard=guard,
+                    must_verify=self.config.transaction_partition_verification_enable,
+                )
             if error is not None:
                 return AppendRejected(error=error, log_start_offset=self._start)
         refusal = self._store.refusal(len(batch), is_client=is_client)
@@ -181,7 +196,7 @@ class SegmentedLog:
             leader_epoch = NO_LEADER_EPOCH
         stamp(batch, 0, header, base_offset=first, leader_epoch=leader_epoch)
         header = header.stamped(first, leader_epoch)
-        self._index(header, now_ms).append_bytes(batch)
+        self._index(header, now_ms, batch, 0).append_bytes(batch)
         return AppendResult(
             first,
             self._end - 1,
@@ -211,6 +226,14 @@ class SegmentedLog:
             refusal=self._store.refusal,
         )
 
+    def maybe_start_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | ErrorCode | None:
+        """Begin to verify a transactional producer before its first record is appended."""
+        return self._producers.maybe_start_verification(
+            producer_id, sequence, epoch, supports_epoch_bump=supports_epoch_bump
+        )
+
     def append_staged(
         self, staged: StagedRecords, *, leader_epoch: int, now_ms: int
     ) -> AppendResult:
@@ -233,8 +256,11 @@ class SegmentedLog:
         """Write the offsets of keys to the store, as far as they are loaded."""
         self._keys.checkpoint(self._start, self._epochs, sync=sync)
 
-    def _index(self, header: BatchHeader, now_ms: int) -> LogSegment:
-        """Record a batch's header everywhere; the caller appends the bytes to the segment."""
+    def _index(self, header: BatchHeader, now_ms: int, batch: Buffer, position: int) -> LogSegment:
+        """Record a batch's header everywhere; the caller appends the bytes to the segment.
+
+        :param batch: Holds the batch from `position` on.
+        """
         epoch = header.partition_leader_epoch
         if epoch != self._epochs.latest:
             self._epochs.assign_or_clear(epoch, header.base_offset)
@@ -255,20 +281,29 @@ class SegmentedLog:
             # A follower's next batch may lie behind a gap that compaction left.
             segment = self._roll(now_ms, header.base_offset)
         segment.add_header(header, now_ms)
-        if header.has_producer_id:
-            self._producers.update(header)
+        if header.producer_id > NO_PRODUCER_ID:
+            if header.attributes & CONTROL_FLAG:
+                aborted = self._producers.apply(batch, position, header)
+                if aborted is not None:
+                    self._segments.add_aborted(segment, aborted)
+            else:
+                self._producers.update(header)
         self._end = header.base_offset + header.last_offset_delta + 1
         return segment
 
-    def append_as_follower(self, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
+    def append_as_follower(
+        self, records: Sequence[Buffer], *, now_ms: int, high_watermark: int = 0
+    ) -> AppendResult:
         """Keep batches as their leader sent them; a partial one at an end is left out."""
         first_offset = self._end
 
         def add(buffer: Buffer, position: int, header: BatchHeader) -> LogSegment:
             self._check_replicated(buffer, position, header, now_ms)
-            return self._index(header, now_ms)
+            return self._index(header, now_ms, buffer, position)
 
         count, max_timestamp = append_replicated(records, add)
+        if self._producers.has_completed_transactions:
+            self._producers.first_unstable_offset(high_watermark)
         return AppendResult(
             first_offset, self._end - 1, NO_TIMESTAMP, self._start, False, count, max_timestamp
         )
@@ -341,8 +376,8 @@ class SegmentedLog:
         self._cleaned_until = min(self._cleaned_until, self._segments.active.base_offset)
         if len(self._producers) and self._producers.wrote_at_or_after(offset):
             active = self._segments.active
-            self._producers.restore(active.producer_snapshot)
-            self._producers.replay(header for _, header in active.scan())
+            self._producers.restore(active.producer_snapshot, keep_below=active.base_offset)
+            self._producers.replay(active.scan())
         self.on_truncated()
         return True
 
@@ -407,6 +442,7 @@ class SegmentedLog:
     def delete_expired(self, now_ms: int, high_watermark: int) -> int:
         """Drop the oldest segments by retention.ms and retention.bytes."""
         self._keys.drop_unless(used=self.config.checks_keys)
+        self._producers.first_unstable_offset(high_watermark)
         dropped = self._segments.drop_before(self._start)
         count = cleanup.expired_segments(
             self._segments.all,
@@ -430,13 +466,13 @@ class SegmentedLog:
         if not self.config.is_compacted:
             return 0
         cleaned = cleanup.compact(
-            self._segments.all,
+            self._segments,
             self.config,
             now_ms=now_ms,
             cleaned_until=self._cleaned_until,
-            high_watermark=high_watermark,
+            last_stable_offset=self.last_stable_offset(high_watermark),
             at_once=at_once,
-            producers=self._producers,
+            last_records=self._producers.last_records(),
             create=self._store.create_cleaned,
         )
         if cleaned is None:
@@ -523,10 +559,24 @@ class SegmentedLog:
         """Forget the producers that have been silent for producer.id.expiration.ms."""
         return self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
-    @property
-    def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction begins; None without one."""
-        return self._producers.first_unstable_offset
+    # Transactions.
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Exclusive end of what a read_committed consumer may read."""
+        unstable = self._producers.first_unstable_offset(high_watermark)
+        return high_watermark if unstable is None else self._stable_before(unstable, high_watermark)
+
+    def _stable_before(self, unstable: int, high_watermark: int) -> int:
+        # Retention and DeleteRecords may have taken the first records of an open transaction.
+        return min(max(unstable, self._start), high_watermark)
+
+    def aborted_transactions(self, start: int, end: int) -> tuple[AbortedTransaction, ...]:
+        """The aborted transactions of which records may lie between two offsets."""
+        return self._segments.aborted_transactions(start, end)
+
+    def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a producer has an open transaction in this epoch."""
+        return self._producers.has_ongoing_transaction(producer_id, producer_epoch)
 
     def dismantle(self) -> Iterator[None]:
         """Free the memory, a little before each step; the log must not be used any more."""

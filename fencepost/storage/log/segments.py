@@ -4,7 +4,7 @@ of them by offset.
 `InitialLogState` is everything that a log consists of when it is opened.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -15,6 +15,7 @@ from fencepost.protocol.records import MAX_SEQUENCE, BatchHeader
 from fencepost.storage.log.key_offsets import KeyOffsetStore
 from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from fencepost.storage.log.producer_state import ProducerStateEntry, ProducerStateManager
+from fencepost.storage.log.transactions import AbortedTransaction
 
 
 class LogSegment(Protocol):
@@ -60,6 +61,13 @@ class LogSegment(Protocol):
     @property
     def producer_snapshot(self) -> tuple[ProducerStateEntry, ...]:
         """The log's producers before its first record."""
+
+    @property
+    def aborted(self) -> Sequence[AbortedTransaction]:
+        """The aborted transactions whose markers it holds, in order of the markers."""
+
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        """Add a transaction to `aborted`; its marker is the segment's last batch."""
 
     def append(self, buffer: Buffer, header: BatchHeader, now_ms: int) -> None:
         """Keep a buffer that is exactly one batch."""
@@ -250,7 +258,7 @@ class LogSegments:
     :param store: Where they live, and new ones come from.
     """
 
-    __slots__ = ("_bases", "_segments", "_store", "active")
+    __slots__ = ("_aborting", "_bases", "_segments", "_store", "active")
 
     def __init__(self, store: SegmentStore, segments: Sequence[LogSegment]) -> None:
         self._store = store
@@ -280,6 +288,8 @@ class LogSegments:
 
     def _hold(self, segments: list[LogSegment]) -> None:
         self._segments = segments
+        self._aborting: list[LogSegment] | None = None
+        """The segments with aborted transactions; None where that must be looked up again."""
         self._bases = [segment.base_offset for segment in segments]
         self.active = segments[-1]
 
@@ -304,6 +314,26 @@ class LogSegments:
             return 0
         return max(bisect_right(self._bases, offset) - 1, 0)
 
+    def add_aborted(self, segment: LogSegment, transaction: AbortedTransaction) -> None:
+        """Add an aborted transaction to the segment that gets its marker, the active one."""
+        if self._aborting is not None and segment not in self._aborting[-1:]:
+            self._aborting.append(segment)
+        segment.add_aborted(transaction)
+
+    def aborted_transactions(self, start: int, end: int) -> tuple[AbortedTransaction, ...]:
+        """See `Log.aborted_transactions`."""
+        if self._aborting is None:
+            self._aborting = [segment for segment in self._segments if segment.aborted]
+        found: list[AbortedTransaction] = []
+        for segment in self._aborting:
+            aborted = segment.aborted
+            for each in aborted[bisect_left(aborted, start, key=_marker_offset) :]:
+                if each.first_offset < end:
+                    found.append(each)
+                if each.last_stable_offset >= end:
+                    return tuple(found)
+        return tuple(found)
+
     def scan(self, offset: int) -> Iterator[tuple[Buffer, BatchHeader]]:
         """Batches and their headers, from the first on that ends at or after `offset`."""
         start = self.index_of(offset)
@@ -326,6 +356,7 @@ class LogSegments:
         keep = self.index_of(offset)
         self._drop_from(keep + 1)
         self.active = self._segments[keep]
+        self._aborting = None
         self.active.truncate(offset)
 
     def drop_before(self, offset: int) -> int:
@@ -337,6 +368,7 @@ class LogSegments:
         if index:
             gone = self._segments[:index]
             del self._segments[:index], self._bases[:index]
+            self._aborting = None
             self._store.discard(gone)
         return index
 
@@ -344,7 +376,12 @@ class LogSegments:
         gone = self._segments[index:]
         if gone:
             del self._segments[index:], self._bases[index:]
+            self._aborting = None
             self._store.discard(gone)
+
+
+def _marker_offset(transaction: AbortedTransaction) -> int:
+    return transaction.last_offset
 
 
 @dataclass(slots=True, kw_only=True)

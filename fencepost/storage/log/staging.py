@@ -21,6 +21,7 @@ from fencepost.storage.log.validation import (
     open_batch,
     open_batches,
 )
+from fencepost.storage.log.verification import VerificationGuard
 
 
 class Refusal(Protocol):
@@ -107,13 +108,19 @@ class Staging:
         self._keys: dict[bytes, int] = {}
 
     def add(
-        self, records: Buffer, *, allow_zstd: bool, budget: ReadBudget | None = None
+        self,
+        records: Buffer,
+        *,
+        allow_zstd: bool,
+        budget: ReadBudget | None = None,
+        guard: VerificationGuard | None = None,
     ) -> StagedRecords | AppendRejected:
         """Check what the request has next for this log; all of it may be appended, or nothing.
 
         :param records: One batch, or several where the log checks expected offsets. They are
             stamped in place and kept, as in `Log.append_as_leader`.
         :param budget: What the request may still unpack to; None where it has nothing else.
+        :param guard: As for `Log.append_as_leader`.
         """
         budget = ReadBudget() if budget is None else budget
         opened = self._open(records, allow_zstd=allow_zstd)
@@ -131,7 +138,7 @@ class Staging:
                 if rejected.mismatch is not None:  # what follows is compared as if it were appended
                     self._note(opened, duplicates, keys)
                 return rejected
-        batches = self._make_ready(opened, duplicates, budget)
+        batches = self._make_ready(opened, duplicates, budget, guard)
         if isinstance(batches, AppendRejected):
             return batches
         self._staged_bytes += sum(len(each.records) for each in batches if each.duplicate is None)
@@ -208,6 +215,7 @@ class Staging:
         opened: list[OpenedBatch],
         duplicates: list[BatchMetadata | None],
         budget: ReadBudget,
+        guard: VerificationGuard | None,
     ) -> tuple[StagedBatch, ...] | AppendRejected:
         staged: list[StagedBatch] = []
         latest: dict[int, BatchHeader] = {}
@@ -226,7 +234,13 @@ class Staging:
                 return ready
             if duplicate is None and header.has_producer_id:
                 after = latest.get(header.producer_id) or self._latest.get(header.producer_id)
-                code = self._producers.refusal(header, check_sequence=True, after=after)
+                code = self._producers.refusal(
+                    header,
+                    check_sequence=True,
+                    after=after,
+                    guard=guard,
+                    must_verify=self._config.transaction_partition_verification_enable,
+                )
                 if code is not None:
                     return AppendRejected(error=code, log_start_offset=self._log_start_offset)
                 latest[header.producer_id] = ready.header

@@ -61,6 +61,8 @@ def mirror(log: FileLog) -> SegmentedLog:
         )
         for batch, header in segment.scan():
             twin.append(bytes(batch), header, segment.last_modified_ms)
+        for transaction in segment.aborted:
+            twin.add_aborted(transaction)
         twin.last_modified_ms = segment.last_modified_ms
         segments.append(twin)
     producers = ProducerStateManager()

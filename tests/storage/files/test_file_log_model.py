@@ -14,14 +14,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fencepost.protocol.compression import Codec
+from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import (
     CorruptBatch,
     Record,
     build_batch,
     iter_headers,
+    read_header,
 )
+from fencepost.protocol.transaction_markers import TransactionMarker
 from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.files.recovery import LogRecoveryReport
+from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log, OffsetOutOfRange, UnexpectedAppendOffset
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
@@ -108,7 +112,7 @@ class BothLogs(RuleBasedStateMachine):
         key=st.sampled_from([b"a", b"b", b"c"]),
         codec=st.sampled_from([Codec.NONE, Codec.NONE, Codec.LZ4]),
         size=st.none() | st.integers(0, 120),
-        producer=st.none() | st.integers(1, 3),
+        producer=st.none() | st.integers(1, 4),
         skipped=st.sampled_from([0, 0, 0, 0, 1, -1]),
         transactional=st.booleans(),
     )
@@ -135,11 +139,38 @@ class BothLogs(RuleBasedStateMachine):
                 producer_id=producer,
                 producer_epoch=0,
                 base_sequence=sequence,
-                transactional=transactional and producer == 3,
+                transactional=transactional and producer >= 3,
             )
+        self.both(lambda log: self.verify_and_append(log, data))
+
+    def verify_and_append(self, log: Log, data: bytearray) -> AppendResult | AppendRejected:
+        header, guard = read_header(data), None
+        if header.is_transactional:
+            started = log.maybe_start_verification(
+                header.producer_id, header.base_sequence, 0, supports_epoch_bump=False
+            )
+            assert not isinstance(started, ErrorCode)
+            guard = started
+        return log.append_as_leader(
+            bytearray(data), leader_epoch=self.epoch, now_ms=self.now, guard=guard
+        )
+
+    @rule(producer=st.integers(3, 4), committed=st.booleans())
+    def end_transaction(self, producer: int, committed: bool) -> None:
+        marker = TransactionMarker(
+            producer_id=producer,
+            producer_epoch=0,
+            coordinator_epoch=0,
+            committed=committed,
+            transaction_version=0,
+        )
+        data = marker.to_batch(self.now)
         self.both(
             lambda log: log.append_as_leader(
-                bytearray(data), leader_epoch=self.epoch, now_ms=self.now
+                bytearray(data),
+                leader_epoch=self.epoch,
+                now_ms=self.now,
+                origin=AppendOrigin.COORDINATOR,
             )
         )
 
@@ -289,6 +320,7 @@ class BothLogs(RuleBasedStateMachine):
         )
         assert mine == theirs
         assert known(self.file) == known(self.memory)
+        assert aborted(self.file) == aborted(self.memory)
         self.memory = mirror(self.file)
 
     @rule(seed=st.none() | st.integers(0, 1 << 16))
@@ -348,7 +380,8 @@ class BothLogs(RuleBasedStateMachine):
         self.both(times)
         self.both(lambda log: log.epoch_entries())
         self.both(lambda log: log.producers())
-        self.both(lambda log: log.first_unstable_offset)
+        self.both(lambda log: log.last_stable_offset(log.log_end_offset))
+        self.both(lambda log: log.aborted_transactions(log.log_start_offset, log.log_end_offset))
 
 
 def sizes(log: Log) -> list[tuple[int, ...]]:
@@ -364,6 +397,14 @@ def times(log: Log) -> list[tuple[int, int]]:
 
 def known(log: Log) -> list[ProducerStateEntry]:
     return as_kept(log.producers())
+
+
+def aborted(log: Log) -> list[tuple[int, int]]:
+    """Aborted transactions: the first record that is left may be a later one after a recovery."""
+    return [
+        (each.producer_id, each.last_offset)
+        for each in log.aborted_transactions(log.local_log_start_offset, log.log_end_offset)
+    ]
 
 
 class BothForgetting(BothLogs):

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.storage.formats.indexes import CorruptIndex, OffsetIndex, TimeIndex
+from fencepost.storage.formats.indexes import (
+    CorruptIndex,
+    OffsetIndex,
+    TimeIndex,
+    decode_transactions,
+    encode_transactions,
+)
+from fencepost.storage.log.transactions import AbortedTransaction
 
 BASE = 12
 """Of a segment with four batches of three records, of 237 bytes each, a second apart."""
@@ -233,3 +240,33 @@ def test_what_is_written_is_read(offsets: list[int], positions: list[int], paddi
     times = [(position << 20, offset) for offset, position in entries]
     data = time_index(*times).encode()
     assert TimeIndex.decode(memoryview(data + bytes(24 * padding)), BASE).entries() == times
+
+
+# The transaction index.
+
+ABORTED = [AbortedTransaction(1, 2, 9, 5), AbortedTransaction(7, 5, 10, 11)]
+ABORTED_BYTES = bytes.fromhex(
+    "0000 0000000000000001 0000000000000002 0000000000000009 0000000000000005"
+    "0000 0000000000000007 0000000000000005 000000000000000a 000000000000000b"
+)
+
+
+def test_aborted_transactions_are_written_as_kafka_does() -> None:
+    assert encode_transactions(ABORTED) == ABORTED_BYTES
+    assert decode_transactions(ABORTED_BYTES, 9) == ABORTED
+    assert decode_transactions(b"", 0) == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ABORTED_BYTES[:-1],
+        b"\0\1" + ABORTED_BYTES[2:],
+        ABORTED_BYTES[34:] + ABORTED_BYTES[:34],
+        encode_transactions([AbortedTransaction(1, 2, 8, 5)]),
+    ],
+    ids=["cut short", "another version", "markers do not rise", "marker before the segment"],
+)
+def test_what_is_no_transaction_index(data: bytes) -> None:
+    with pytest.raises(CorruptIndex):
+        decode_transactions(data, 9)

@@ -254,22 +254,6 @@ def test_silent_producers_expire() -> None:
     assert append(log, batch(producer=(4, 0, 9))).first_offset == 1
 
 
-def test_an_open_transaction_makes_offsets_unstable() -> None:
-    log = new_log()
-    append(log)
-    append(log, batch(producer=(4, 0, 0), transactional=True))
-    assert log.first_unstable_offset == 1
-    marker = build_batch(
-        [Record(0, T, b"\0\0\0\1", b"\0\0\0\0\0\0")],
-        control=True,
-        transactional=True,
-        producer_id=4,
-        producer_epoch=0,
-    )
-    log.append_as_leader(marker, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
-    assert log.first_unstable_offset is None
-
-
 # What may be read.
 
 

@@ -6,11 +6,14 @@ from hypothesis import strategies as st
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import MAX_SEQUENCE, BatchHeader, read_header
-from fencepost.storage.log.producer_state import ProducerStateManager
+from fencepost.protocol.transaction_markers import EndTransactionMarker
+from fencepost.storage.log.producer_state import LastRecord, ProducerStateManager
 from tests.harness.logs import T
 from tests.harness.records import batch
 
 PID = 900
+END = 1_000
+"""A high watermark behind everything."""
 
 
 def header(
@@ -32,9 +35,15 @@ def marker(offset: int, *, epoch: int = 0) -> BatchHeader:
 
 
 def states(*headers: BatchHeader) -> ProducerStateManager:
-    known = ProducerStateManager()
+    return update(ProducerStateManager(), *headers)
+
+
+def update(known: ProducerStateManager, *headers: BatchHeader) -> ProducerStateManager:
     for each in headers:
-        known.update(each)
+        if each.is_control:
+            known.end_transaction(each, EndTransactionMarker(committed=True, coordinator_epoch=0))
+        else:
+            known.update(each)
     return known
 
 
@@ -109,19 +118,17 @@ def test_a_new_epoch_forgets_the_batches_of_the_old_one() -> None:
 
 def test_a_transaction_is_open_until_its_marker() -> None:
     known = states(header(0, offset=5, transactional=True), header(1, offset=8, transactional=True))
-    assert known.first_unstable_offset == 5
+    assert known.first_unstable_offset(END) == 5
     assert refusal(known, header(2)) == ErrorCode.INVALID_TXN_STATE
     assert refusal(known, header(2, transactional=True)) is None
-    known.update(header(0, pid=1, offset=3, transactional=True))
-    assert known.first_unstable_offset == 3
-    known.update(marker(9))
-    assert known.first_unstable_offset == 3
+    update(known, header(0, pid=1, offset=10, transactional=True), marker(11))
+    assert known.first_unstable_offset(END) == 10
     assert refusal(known, header(2)) is None
 
 
 def test_no_producer_leaves_nothing_unstable() -> None:
-    assert states().first_unstable_offset is None
-    assert states(header(0)).first_unstable_offset is None
+    assert states().first_unstable_offset(END) is None
+    assert states(header(0)).first_unstable_offset(END) is None
 
 
 def test_after_a_marker_of_a_new_epoch_sequences_begin_at_zero() -> None:
@@ -160,15 +167,26 @@ def test_what_stems_from_records_behind_an_offset() -> None:
     known = states(header(0, offset=4), header(0, pid=1, offset=8))
     assert known.wrote_at_or_after(8)
     assert not known.wrote_at_or_after(9)
-    known.update(marker(9, epoch=1))
+    update(known, marker(9, epoch=1))
     assert known.wrote_at_or_after(9)
 
 
-def test_last_offsets_are_of_data() -> None:
-    known = states(header(0, 3, offset=4), header(0, pid=1, offset=8))
-    assert known.last_offsets() == {PID: 6, 1: 8}
+def test_a_restored_marker_may_have_been_anywhere() -> None:
+    known = states(header(0, offset=4))
+    restored = ProducerStateManager()
+    restored.restore(known.snapshot())
+    assert not restored.wrote_at_or_after(5)
+    restored.restore(update(known, marker(7)).snapshot())
+    assert restored.wrote_at_or_after(100)
+
+
+def test_last_records_are_data_unless_a_marker_brought_a_newer_epoch() -> None:
+    known = states(header(0, 3, offset=4), marker(7), header(0, pid=1, offset=8))
+    assert known.last_records() == {PID: LastRecord(6, 0), 1: LastRecord(8, 0)}
+    update(known, marker(9, epoch=1))
+    assert known.last_records()[PID] == LastRecord(None, 1)
     known.clear()
-    assert known.last_offsets() == {}
+    assert known.last_records() == {}
 
 
 attempts = st.lists(

@@ -1,0 +1,81 @@
+"""Transaction markers: the control batches that end a transaction in a partition (KIP-98).
+
+A marker is a control batch of one record, which is transactional and has the producer's id and
+epoch. Its key is a version (i16, 0) and a type (i16: 0 abort, 1 commit); its value is a version
+(i16, 0) and the epoch of the transaction coordinator that decided (i32).
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import Record, build_batch
+
+FIRST_WITH_EPOCH_BUMP: Final = 2
+"""The ``transaction.version`` from which a marker has a newer epoch than the records (KIP-890)."""
+_KEY: Final = struct.Struct(">hh")
+_VALUE: Final = struct.Struct(">hi")
+_VERSION: Final = 0
+_ABORT: Final = 0
+_COMMIT: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionMarker:
+    """The end of a transaction, as its coordinator sends it to the leaders of the partitions.
+
+    :ivar coordinator_epoch: The leader epoch of the coordinator's partition.
+    :ivar transaction_version: The level of ``transaction.version`` by which the epoch is judged;
+        it is not in the log.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+    transaction_version: int
+
+    def to_batch(self, timestamp_ms: int) -> bytearray:
+        """The control batch, which can be appended."""
+        return encode_marker(self, timestamp_ms)
+
+
+class EndTransactionMarker(NamedTuple):
+    """The record of a marker."""
+
+    committed: bool
+    coordinator_epoch: int
+
+
+def encode_marker(marker: TransactionMarker, timestamp_ms: int) -> bytearray:
+    """The control batch of a marker, at base offset 0."""
+    key = _KEY.pack(_VERSION, _COMMIT if marker.committed else _ABORT)
+    value = _VALUE.pack(_VERSION, marker.coordinator_epoch)
+    return build_batch(
+        [Record(0, timestamp_ms, key, value)],
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        transactional=True,
+        control=True,
+    )
+
+
+def decode_marker(batch: Buffer, at: int = 0) -> EndTransactionMarker | None:
+    """The marker in the control batch that begins at a position.
+
+    :returns: None for a batch of which compaction has left the header alone, and for control
+        records of another type.
+    :raises InvalidRecords: When the record is cut short.
+    """
+    record = next(iter_records(batch, at), None)
+    if record is None or record.key is None or record.value is None:
+        return None
+    if len(record.key) < _KEY.size or len(record.value) < _VALUE.size:
+        return None
+    _, kind = _KEY.unpack_from(record.key)
+    if kind not in (_ABORT, _COMMIT):
+        return None
+    _, coordinator_epoch = _VALUE.unpack_from(record.value)
+    return EndTransactionMarker(kind == _COMMIT, coordinator_epoch)

@@ -1,0 +1,47 @@
+"""Transaction markers, byte by byte as Apache Kafka writes them."""
+
+from dataclasses import replace
+
+import pytest
+
+from fencepost.protocol.records import build_batch, crc_ok, read_header
+from fencepost.protocol.transaction_markers import (
+    EndTransactionMarker,
+    TransactionMarker,
+    decode_marker,
+)
+from tests.harness.records import batch, records_of
+
+COMMIT = TransactionMarker(
+    producer_id=5, producer_epoch=3, coordinator_epoch=7, committed=True, transaction_version=2
+)
+ABORT = replace(COMMIT, committed=False)
+
+
+@pytest.mark.parametrize(("marker", "kind"), [(COMMIT, 1), (ABORT, 0)])
+def test_a_marker_is_a_control_record_with_the_epoch_of_its_coordinator(
+    marker: TransactionMarker, kind: int
+) -> None:
+    data = marker.to_batch(1_000)
+    header = read_header(data)
+    assert crc_ok(data, 0, header)
+    assert (header.is_control, header.is_transactional) == (True, True)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (5, 3, -1)
+    assert (header.base_timestamp, header.max_timestamp, header.record_count) == (1_000, 1_000, 1)
+    (record,) = records_of([data])
+    assert (record.key, record.value) == (bytes([0, 0, 0, kind]), bytes([0, 0, 0, 0, 0, 7]))
+    assert decode_marker(data) == EndTransactionMarker(marker.committed, 7)
+
+
+def test_a_marker_is_found_where_its_batch_begins() -> None:
+    before = batch(b"a")
+    assert decode_marker(before + ABORT.to_batch(0), len(before)) == EndTransactionMarker(False, 7)
+
+
+def test_what_is_no_marker() -> None:
+    bare = build_batch([], control=True, transactional=True, producer_id=5, producer_epoch=0)
+    assert decode_marker(bare) is None
+    leader_change = batch((0, b"\0\0\0\2", b"\0\0\0\0\0\0"), control=True)
+    assert decode_marker(leader_change) is None
+    short = batch((0, b"\0\0", b"\0\0"), control=True)
+    assert decode_marker(short) is None
