@@ -21,6 +21,7 @@ from fencepost.broker.replication.replica_manager import ReplicaManager
 from fencepost.broker.replication.replica_storage import ReplicaStorage
 from fencepost.broker.replication.throttle import ReplicationThrottle
 from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
+from fencepost.broker.transactions.produce_verification import ProduceVerification
 from fencepost.broker.transactions.transaction_coordinator import TransactionCoordinator
 from fencepost.protocol.apis import Api
 from fencepost.storage.files.file_system import StorageFailure
@@ -103,6 +104,8 @@ class BrokerNode(ProduceNode, ControllerClient, Protocol):
     """The groups that this broker coordinates."""
     transactions: TransactionCoordinator
     """The transactions that this broker coordinates."""
+    produce_verification: ProduceVerification
+    """The transactions of the batches that this broker is sent as a leader."""
 
     def mark_offline(self, replica: Replica, failure: StorageFailure) -> None:
         """Take a replica offline whose log has failed."""

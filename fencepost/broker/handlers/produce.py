@@ -10,11 +10,15 @@ asks. Where a topic has ``check.expected.offsets``, a request that names it is a
 not at all (KIP-27, `produce.expected_offsets`).
 
 Versions: v5 log start offset; v7 zstd; v8 record errors and a message; v10 the leader and its
-address on NOT_LEADER_OR_FOLLOWER (KIP-951); v13 topic ids (KIP-516). ApiVersions says 0-13
+address on NOT_LEADER_OR_FOLLOWER (KIP-951); v11 TRANSACTION_ABORTABLE; v12 adds partitions to
+transactions (KIP-890); v13 topic ids (KIP-516). ApiVersions says 0-13
 (KAFKA-18659); versions 0-2 close the connection as they do at a real broker.
 
-Missing: transactions. A batch marked transactional is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, as
-it is at a real broker when no transactional id comes with it.
+Transactions (KIP-98, KIP-890): a batch marked transactional without a transactional id in the
+request is TRANSACTIONAL_ID_AUTHORIZATION_FAILED for the whole request, batches of several producers
+are INVALID_PRODUCER_ID_MAPPING. The first batch of a transaction in a partition is appended when
+the coordinator has verified that the partition is part of it; from v12 on the partition is added
+instead (``transaction.version`` 2). Before v11 TRANSACTION_ABORTABLE is INVALID_TXN_STATE.
 """
 
 import struct
@@ -25,19 +29,28 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.broker.core.context import PartitionRefusal
-from fencepost.broker.core.outcomes import HANG_UP, Answer, HangUp
+from fencepost.broker.core.outcomes import HANG_UP, Answer, HangUp, respond_after
 from fencepost.broker.core.waits import Wait, all_settled
 from fencepost.broker.handlers.context import Context
+from fencepost.broker.metadata.image import resolve_name
 from fencepost.broker.produce.append import (
     ALL,
     PartitionOutcome,
     PendingAppend,
+    TargetOrOutcome,
     append_partition,
     error_response,
     find_targets,
     refuse_acks,
 )
 from fencepost.broker.produce.expected_offsets import append_all_or_none
+from fencepost.broker.transactions.produce_verification import (
+    NOTHING_TO_VERIFY,
+    Refusal,
+    Verified,
+    transactional_batches,
+)
+from fencepost.broker.transactions.verification import TransactionSupport
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.produce import (
@@ -57,6 +70,7 @@ from fencepost.protocol.records import (
     batch_size,
 )
 
+_FIRST_WITH_IDS: Final = 13
 _LENGTH: Final = struct.Struct(">8xi")
 _MAGIC_AT: Final = 16
 _ATTRIBUTES_LOW_BYTE: Final = 22
@@ -70,16 +84,62 @@ def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | H
     except CorruptBatch as error:
         return _refuse_each(ctx, request, ErrorCode.CORRUPT_MESSAGE, str(error))
     if is_transactional:
+        return _handle_transactional(ctx, request)
+    return _append(ctx, request, NOTHING_TO_VERIFY)
+
+
+def _handle_transactional(
+    ctx: Context, request: ProduceRequest
+) -> Answer[ProduceResponse] | HangUp:
+    """Verify the partitions of the transaction before they are appended to."""
+    transactional_id = request.transactional_id
+    if transactional_id is None:
         return _refuse_each(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    batches = transactional_batches(_named_records(ctx, request))
+    if len(batches.producers) > 1:
+        return _refuse_each(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if not batches.producers:
+        return _append(ctx, request, NOTHING_TO_VERIFY)
+    verified = ctx.broker.produce_verification.verify(
+        transactional_id, batches, TransactionSupport.of_produce(ctx.version)
+    )
+    if not isinstance(verified, Wait):
+        return _append(ctx, request, verified)
+    scheduler = ctx.broker.scheduler
+
+    def append(found: Verified) -> Answer[ProduceResponse] | HangUp:
+        later = ctx._replace(now_ms=scheduler.now_ms(), wall_ms=scheduler.wall_ms())
+        return _append(later, request, found)
+
+    return respond_after(verified, append)
+
+
+def _named_records(
+    ctx: Context, request: ProduceRequest
+) -> Iterator[tuple[tuple[str, int], Buffer]]:
+    """The records of each partition of a topic whose name is known."""
+    by_id = ctx.version >= _FIRST_WITH_IDS
+    for topic, topic_id, data in _distinct_partitions(request):
+        name = resolve_name(ctx.broker.view, topic, topic_id, by_id=by_id)
+        if not isinstance(name, ErrorCode):
+            yield (name, data.index), data.records or b""
+
+
+def _append(
+    ctx: Context, request: ProduceRequest, verified: Verified
+) -> Answer[ProduceResponse] | HangUp:
     if request.acks not in (ALL, 0, 1):
         outcomes = [
             refuse_acks(ctx, name, topic_id, partition)
             for name, topic_id, partition in _distinct_partitions(request)
         ]
-    elif may_check:
-        outcomes = append_all_or_none(ctx, find_targets(ctx, request), request.acks)
+    elif ctx.broker.configs.may_check_expected_offsets:
+        targets = find_targets(ctx, request, verified.guards)
+        if verified.refusals:
+            targets = [_refuse_unverified(each, verified) for each in targets]
+        outcomes = append_all_or_none(ctx, targets, request.acks)
     else:
-        outcomes = _append_each(ctx, request)
+        outcomes = _append_each(ctx, request, verified)
     if ctx.refusal is not None:
         outcomes = [_refuse_late(ctx, outcome, ctx.refusal) for outcome in outcomes]
     if request.acks == 0:
@@ -120,12 +180,16 @@ def _refuse_late(
     return PartitionOutcome(outcome.topic, outcome.topic_id, refused)
 
 
-def _append_each(ctx: Context, request: ProduceRequest) -> list[PartitionOutcome]:
+def _append_each(
+    ctx: Context, request: ProduceRequest, verified: Verified
+) -> list[PartitionOutcome]:
     """Append to each partition by itself; of one that is named twice the last counts, as in Kafka.
 
     So a request appends to no more partitions than there are, however often it names them.
     """
     topics, acks = request.topic_data, request.acks
+    if verified is not NOTHING_TO_VERIFY:
+        return _append_verified(ctx, request, verified)
     if len(topics) == 1 and len(topics[0].partition_data) == 1:
         (topic,) = topics
         return [
@@ -136,6 +200,42 @@ def _append_each(ctx: Context, request: ProduceRequest) -> list[PartitionOutcome
         append_partition(ctx, name, topic_id, partition, acks, budget)
         for name, topic_id, partition in _distinct_partitions(request)
     ]
+
+
+def _append_verified(
+    ctx: Context, request: ProduceRequest, verified: Verified
+) -> list[PartitionOutcome]:
+    """The same, of a transaction."""
+    budget, by_id = ReadBudget(), ctx.version >= _FIRST_WITH_IDS
+    outcomes = []
+    for topic, topic_id, data in _distinct_partitions(request):
+        name = resolve_name(ctx.broker.view, topic, topic_id, by_id=by_id)
+        partition = "" if isinstance(name, ErrorCode) else name, data.index
+        refusal = verified.refusals.get(partition)
+        if refusal is not None:
+            outcomes.append(_unverified(topic, topic_id, data.index, refusal))
+        else:
+            guard = verified.guards.get(partition)
+            outcomes.append(
+                append_partition(ctx, topic, topic_id, data, request.acks, budget, guard)
+            )
+    return outcomes
+
+
+def _refuse_unverified(target: TargetOrOutcome, verified: Verified) -> TargetOrOutcome:
+    if isinstance(target, PartitionOutcome):
+        return target
+    refusal = verified.refusals.get((target.replica.topic, target.index))
+    if refusal is None:
+        return target
+    return _unverified(target.topic, target.topic_id, target.index, refusal)
+
+
+def _unverified(
+    topic: str, topic_id: UUID | None, index: int, refusal: Refusal
+) -> PartitionOutcome:
+    response = replace(error_response(index, refusal.code), error_message=refusal.message)
+    return PartitionOutcome(topic, topic_id, response)
 
 
 def _distinct_partitions(

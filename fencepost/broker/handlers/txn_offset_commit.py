@@ -22,10 +22,14 @@ from fencepost.broker.coordinator.shard import CLIENT_ERRORS, TransactionalProdu
 from fencepost.broker.core.outcomes import map_response, respond_after
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.offsets import NO_RETENTION, Commit, PartitionCommit
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordinatorShard
+from fencepost.broker.groups.offsets import NO_RETENTION, Commit, PartitionCommit
 from fencepost.broker.handlers.context import Context
-from fencepost.broker.transactions.verification import TransactionSupport, add_or_verify
+from fencepost.broker.transactions.verification import (
+    Codes,
+    TransactionSupport,
+    add_or_verify,
+)
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -142,7 +146,11 @@ def _verify(
         (partition,),
         support,
     )
-    return map_response(answer, lambda codes: _Verified(codes[partition], guard))
+
+    def verified(codes: Codes) -> _Verified:
+        return _Verified(codes[partition], guard)
+
+    return map_response(answer, verified)
 
 
 def _group_commit(

@@ -3,9 +3,10 @@
 The transaction coordinator sends them to the leaders of a transaction's partitions. Each marker is
 appended on its own, and the answer waits until all are committed (acks=all), for
 ``request.timeout.ms`` at most. In ``__consumer_offsets`` the group coordinator appends them, by
-which the offsets that the transaction has committed are the groups', or dropped. A partition of which there is no replica here is
-UNKNOWN_TOPIC_OR_PARTITION, one that this broker does not lead NOT_LEADER_OR_FOLLOWER; a marker of
-an old coordinator is TRANSACTION_COORDINATOR_FENCED, one with an old epoch INVALID_PRODUCER_EPOCH.
+which the offsets that the transaction has committed are the groups', or dropped. A partition of
+which there is no replica here is UNKNOWN_TOPIC_OR_PARTITION, one that this broker does not lead
+NOT_LEADER_OR_FOLLOWER; a marker of an old coordinator is TRANSACTION_COORDINATOR_FENCED, one with
+an old epoch INVALID_PRODUCER_EPOCH.
 
 Versions: v2 transaction version, by which the leader judges the epoch (KIP-890).
 """

@@ -28,6 +28,7 @@ from fencepost.broker.replication.replica_manager import ReplicaManager
 from fencepost.broker.replication.replica_storage import ReplicaStorage
 from fencepost.broker.replication.throttle import follower_throttle, leader_throttle
 from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
+from fencepost.broker.transactions.produce_verification import ProduceVerification
 from fencepost.broker.transactions.transaction_config import TransactionConfig
 from fencepost.broker.transactions.transaction_coordinator import TransactionCoordinator
 from fencepost.protocol.apis import Api
@@ -111,6 +112,8 @@ class Broker:
             generate_producer_id=producer_ids.generate_producer_id,
         )
         """The transactions that this broker coordinates."""
+        self.produce_verification = ProduceVerification(self)
+        """The transactions of the batches that this broker is sent as a leader."""
         self.isr_manager = IsrManager(self)
         self.leader_throttle = leader_throttle(self)
         self.follower_throttle = follower_throttle(self)
@@ -238,6 +241,7 @@ class Broker:
         self.client_metrics.clear()
         self.producer_ids.on_broker_stop()
         self.transactions.on_broker_stop()
+        self.produce_verification.on_broker_stop()
 
     def start(self, image: ClusterImage) -> None:
         """Start the process again, with what the disk holds and this image."""

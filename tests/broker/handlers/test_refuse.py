@@ -29,7 +29,7 @@ def error_codes(content: Value) -> Iterator[int]:
             yield from error_codes(item)
     elif isinstance(content, dict):
         for name, value in content.items():
-            if name == "error_code":
+            if name in {"error_code", "partition_error_code"}:
                 yield value
             yield from error_codes(value)
 

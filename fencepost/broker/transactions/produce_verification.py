@@ -1,0 +1,257 @@
+"""Before a Produce of a transaction is appended: its partitions are verified, or added (KIP-890).
+
+A leader verifies a partition whose log has no open transaction of the producer; the others need no
+question. A producer of ``transaction.version`` 2 adds no partitions: its leader has them added, and
+while the transaction before is not complete yet, the leader asks again for a moment
+(``add.partitions.to.txn.retry.backoff.ms``), because the producer would wait longer.
+
+The requests of one producer are verified one after the other: batches that wait keep their order,
+as they do at a real broker, which handles one request of a connection at a time.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
+
+from fencepost.broker.configs.effective_configs import BrokerConfigs
+from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.core.waits import Wait
+from fencepost.broker.replication.node import ReplicaHolder
+from fencepost.broker.replication.partition_checks import find_leader
+from fencepost.broker.replication.replica import Replica
+from fencepost.broker.transactions.transaction_metadata import TopicPartition
+from fencepost.broker.transactions.verification import (
+    Codes,
+    TransactionSupport,
+    VerifyingNode,
+    add_or_verify,
+)
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.records import (
+    MAGIC,
+    NO_PRODUCER_ID,
+    TRANSACTIONAL_FLAG,
+    batch_size,
+    peek_header,
+)
+from fencepost.storage.log.verification import VerificationGuard
+
+_MAGIC_AT: Final = 16
+_RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Errors that older producers would not retry: they get NOT_ENOUGH_REPLICAS."""
+
+
+class VerificationNode(VerifyingNode, ReplicaHolder, Protocol):
+    """What the verification needs of the leader's broker."""
+
+    configs: BrokerConfigs
+    scheduler: Scheduler
+
+
+class ProducerOfBatch(NamedTuple):
+    """Who has sent a batch."""
+
+    producer_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionalBatches:
+    """The batches of a Produce that belong to a transaction."""
+
+    producers: frozenset[ProducerOfBatch]
+    """A Produce has those of one producer, or is refused."""
+    sequences: Mapping[TopicPartition, int]
+    """The base sequence of the first batch of each partition."""
+
+
+class Refusal(NamedTuple):
+    """Why a partition is not appended to."""
+
+    code: ErrorCode
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """The partitions of a Produce after their verification."""
+
+    guards: Mapping[TopicPartition, VerificationGuard] = field(default_factory=dict)
+    """What the append of each partition that was verified shows to its log."""
+    refusals: Mapping[TopicPartition, Refusal] = field(default_factory=dict)
+
+
+NOTHING_TO_VERIFY: Final = Verified()
+
+
+def transactional_batches(
+    partitions: Iterable[tuple[TopicPartition, Buffer]],
+) -> TransactionalBatches:
+    """The batches of a transaction among those of some partitions.
+
+    :raises CorruptBatch: When a partition begins with bytes that are no batch.
+    """
+    producers: set[ProducerOfBatch] = set()
+    sequences: dict[TopicPartition, int] = {}
+    for partition, records in partitions:
+        at = 0
+        while at < len(records) and (size := batch_size(records, at)):
+            if records[at + _MAGIC_AT] != MAGIC:
+                break
+            header = peek_header(records, at)
+            if header.attributes & TRANSACTIONAL_FLAG and header.producer_id != NO_PRODUCER_ID:
+                producers.add(ProducerOfBatch(header.producer_id, header.producer_epoch))
+                sequences.setdefault(partition, peek_header(records).base_sequence)
+            at += size
+    return TransactionalBatches(producers=frozenset(producers), sequences=sequences)
+
+
+class ProduceVerification:
+    """The verification of the requests that one broker is sent as a leader."""
+
+    def __init__(self, node: VerificationNode) -> None:
+        self._node = node
+        self._queues: dict[ProducerOfBatch, deque[Callable[[], None]]] = {}
+        """The requests of producers that have one under way, which they wait for."""
+
+    def verify(
+        self, transactional_id: str, batches: TransactionalBatches, support: TransactionSupport
+    ) -> Verified | Wait[Verified]:
+        """Verify the partitions of a request, or have them added; at once where none needs it.
+
+        :param batches: Of one producer.
+        """
+        (producer,) = batches.producers
+        waiting = self._queues.get(producer)
+        if waiting is None and not self._needs_verification(support):
+            return NOTHING_TO_VERIFY
+        attempt = _Attempt(self._node, transactional_id, producer, batches.sequences, support)
+        if waiting is not None:
+            waiting.append(lambda: self._start(producer, attempt))
+            return attempt.verified
+        self._queues[producer] = deque()
+        self._start(producer, attempt)
+        result = attempt.verified.result
+        return attempt.verified if result is None else result
+
+    def on_broker_stop(self) -> None:
+        """No answer to a request of this life will arrive."""
+        self._queues.clear()
+
+    def _needs_verification(self, support: TransactionSupport) -> bool:
+        is_enabled = self._node.configs.transaction_partition_verification_enable
+        return support is TransactionSupport.ADD or is_enabled
+
+    def _start(self, producer: ProducerOfBatch, attempt: "_Attempt") -> None:
+        attempt.run(lambda: self._next(producer))
+
+    def _next(self, producer: ProducerOfBatch) -> None:
+        """One is verified and appended: the next of the same producer may begin."""
+        waiting = self._queues.get(producer)
+        if waiting:
+            waiting.popleft()()
+        else:
+            self._queues.pop(producer, None)
+
+
+class _Attempt:
+    """The verification of one request."""
+
+    def __init__(
+        self,
+        node: VerificationNode,
+        transactional_id: str,
+        producer: ProducerOfBatch,
+        sequences: Mapping[TopicPartition, int],
+        support: TransactionSupport,
+    ) -> None:
+        self.verified: Wait[Verified] = Wait()
+        self._node = node
+        self._transactional_id = transactional_id
+        self._producer = producer
+        self._sequences = sequences
+        self._support = support
+        self._done: Callable[[], None]
+        self._asks_until_ms = 0
+
+    def run(self, done: Callable[[], None]) -> None:
+        """Verify; ``done`` is called after the batches are appended."""
+        self._done = done
+        pause_ms = self._node.configs.add_partitions_to_txn_retry_backoff_max_ms
+        self._asks_until_ms = self._node.scheduler.now_ms() + pause_ms
+        self._ask()
+
+    def _ask(self) -> None:
+        guards: dict[TopicPartition, VerificationGuard] = {}
+        codes: dict[TopicPartition, ErrorCode] = {}
+        for partition, sequence in self._sequences.items():
+            replica = find_leader(self._node, *partition)
+            if isinstance(replica, Replica):  # else the append says why it is not here
+                found = self._begin(replica, sequence)
+                if isinstance(found, ErrorCode):
+                    codes[partition] = found
+                elif found is not None:
+                    guards[partition] = found
+        if not guards:
+            self._complete(guards, codes)
+            return
+        answer = add_or_verify(
+            self._node,
+            self._transactional_id,
+            *self._producer,
+            tuple(guards),
+            self._support,
+        )
+        answer.then(lambda found: self._answered(guards, codes, found or {}))
+
+    def _begin(self, replica: Replica, sequence: int) -> VerificationGuard | ErrorCode | None:
+        return replica.log.maybe_start_verification(
+            self._producer.producer_id,
+            sequence,
+            self._producer.epoch,
+            supports_epoch_bump=self._support is TransactionSupport.ADD,
+        )
+
+    def _answered(
+        self,
+        guards: Mapping[TopicPartition, VerificationGuard],
+        codes: Codes,
+        found: Codes,
+    ) -> None:
+        scheduler = self._node.scheduler
+        is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in found.values()
+        adds = self._support is TransactionSupport.ADD
+        if is_busy and adds and scheduler.now_ms() < self._asks_until_ms:
+            pause_ms = self._node.configs.add_partitions_to_txn_retry_backoff_ms
+            scheduler.at(scheduler.now_ms() + pause_ms, self._ask)
+            return
+        refused = {each: code for each, code in found.items() if code is not ErrorCode.NONE}
+        self._complete(guards, {**codes, **refused})
+
+    def _complete(self, guards: Mapping[TopicPartition, VerificationGuard], codes: Codes) -> None:
+        refusals = {each: _refusal(code, self._support) for each, code in codes.items()}
+        self.verified.complete(Verified(guards=guards, refusals=refusals))
+        self._done()
+
+
+def _refusal(code: ErrorCode, support: TransactionSupport) -> Refusal:
+    """What a producer gets for an error of the coordinator, in Kafka's words."""
+    if code is ErrorCode.INVALID_TXN_STATE:
+        return Refusal(code, "Partition was not added to the transaction")
+    is_busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not TransactionSupport.ADD
+    if code in _RETRIABLE or is_busy:
+        return Refusal(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "Unable to verify the partition has been added to the transaction. Underlying error: "
+            f"{code.name}",
+        )
+    return Refusal(code, None)
