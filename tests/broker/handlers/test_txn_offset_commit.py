@@ -9,6 +9,7 @@ from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.groups.records import OffsetRecord, decode
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -23,12 +24,15 @@ from fencepost.protocol.messages.txn_offset_commit import (
 from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import iter_headers
 from fencepost.protocol.transaction_markers import TransactionMarker
+from tests.broker.transactions.workbench import Producer
 from tests.harness.driver import Driver, Message, versions
 
 NONE = ErrorCode.NONE
 UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 UNKNOWN_PARTITION = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 TXN_VERSIONS = versions("txn_offset_commit")
+FIRST_WITH_ABORTABLE = 4
+FIRST_THAT_ADDS = 5
 
 
 def cluster(**configs: str) -> Driver:
@@ -44,18 +48,39 @@ def coordinator(driver: Driver) -> int:
     return driver.partition(OFFSETS_TOPIC).leader
 
 
+def begin(driver: Driver, version: int, transactional_id: str = "x") -> Producer:
+    """A producer whose transaction may commit offsets of group g by a version."""
+    producer = new_producer(driver, version, transactional_id)
+    if version < FIRST_THAT_ADDS:
+        asked = AddOffsetsToTxnRequest(
+            transactional_id=transactional_id,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            group_id="g",
+        )
+        answer = driver.ask(producer.coordinator, "add_offsets_to_txn", 3, asked)
+        assert answer.error_code == NONE
+    return producer
+
+
+def new_producer(driver: Driver, version: int, transactional_id: str = "x") -> Producer:
+    producer = Producer(driver, transactional_id, version=5 if version >= FIRST_THAT_ADDS else 4)
+    assert producer.init()[0] is NONE
+    return producer
+
+
 def request(
     *topics: tuple[str, tuple[int, ...]],
+    by: Producer | None = None,
     group: str = "g",
     offset: int = 5,
     generation: int = -1,
-    producer: int = 7,
 ) -> TxnOffsetCommitRequest:
     return TxnOffsetCommitRequest(
-        transactional_id="x",
+        transactional_id="x" if by is None else by.transactional_id,
         group_id=group,
-        producer_id=producer,
-        producer_epoch=0,
+        producer_id=7 if by is None else by.id,
+        producer_epoch=0 if by is None else by.epoch,
         generation_id=generation,
         topics=tuple(
             TxnOffsetCommitRequestTopic(
@@ -87,19 +112,10 @@ def commit(
     ]
 
 
-def end(driver: Driver, *, committed: bool, producer: int = 7) -> ErrorCode | None:
-    """Write the marker, as WriteTxnMarkers does; the answer, or None while there is none."""
-    marker = TransactionMarker(
-        producer_id=producer,
-        producer_epoch=1,
-        coordinator_epoch=0,
-        committed=committed,
-        transaction_version=2,
-    )
-    groups = driver.broker(coordinator(driver)).coordinator
-    answer = groups.complete_transaction(0, marker)
-    driver.advance(0)
-    return answer.result if isinstance(answer, Wait) else answer
+def end(producer: Producer, *, committed: bool) -> None:
+    """End the transaction, and let the markers arrive."""
+    assert producer.end(commit=committed) is NONE
+    producer.driver.advance(0)
 
 
 def elect_another(driver: Driver) -> None:
@@ -126,9 +142,10 @@ def fetched(driver: Driver, *, stable: bool, everything: bool = False) -> list[M
 @pytest.mark.parametrize("version", TXN_VERSIONS)
 def test_an_offset_is_the_groups_when_the_transaction_is_committed(version: int) -> None:
     driver = cluster()
-    assert commit(driver, version, request()) == [("t", [(0, NONE)])]
+    producer = begin(driver, version)
+    assert commit(driver, version, request(by=producer)) == [("t", [(0, NONE)])]
     assert [each.committed_offset for each in fetched(driver, stable=False)] == [-1, -1]
-    assert end(driver, committed=True) is NONE
+    end(producer, committed=True)
     first = fetched(driver, stable=True)[0]
     epoch = 3 if version >= 2 else -1
     assert (first.committed_offset, first.metadata) == (5, "md")
@@ -137,22 +154,23 @@ def test_an_offset_is_the_groups_when_the_transaction_is_committed(version: int)
 
 def test_an_unstable_offset_is_seen_by_those_who_require_stable_ones() -> None:
     driver = cluster()
-    commit(driver, 3, request(("t", (0, 1)), offset=4, producer=1))
-    end(driver, committed=True, producer=1)
-    commit(driver, 3, request(("t", (1,))))
+    producer = begin(driver, 5)
+    commit(driver, 5, request(("t", (0, 1)), offset=4, by=producer))
+    end(producer, committed=True)
+    commit(driver, 5, request(("t", (1,)), by=producer))
     for everything in (False, True):
         seen = fetched(driver, stable=True, everything=everything)
         assert [each.error_code for each in seen] == [NONE, UNSTABLE]
         assert [each.committed_offset for each in seen] == [4, -1]
         seen = fetched(driver, stable=False, everything=everything)
         assert [each.committed_offset for each in seen] == [4, 4]
-    end(driver, committed=False)
+    end(producer, committed=False)
     assert [each.committed_offset for each in fetched(driver, stable=True)] == [4, 4]
 
 
 def test_an_unstable_offset_without_a_committed_one_is_seen_where_it_is_named() -> None:
     driver = cluster()
-    commit(driver, 3, request())
+    commit(driver, 5, request(by=begin(driver, 5)))
     seen = fetched(driver, stable=True)
     assert [each.error_code for each in seen] == [UNSTABLE, NONE]
     assert fetched(driver, stable=True, everything=True) == []
@@ -161,7 +179,8 @@ def test_an_unstable_offset_without_a_committed_one_is_seen_where_it_is_named() 
 @pytest.mark.parametrize("version", TXN_VERSIONS)
 def test_partitions_that_there_are_not_are_refused_and_come_first(version: int) -> None:
     driver = cluster()
-    asked = request(("t", (0, 9)), ("u", (0,)), ("v", ()), ("t", (1,)))
+    producer = begin(driver, version)
+    asked = request(("t", (0, 9)), ("u", (0,)), ("v", ()), ("t", (1,)), by=producer)
     assert commit(driver, version, asked) == [
         ("t", [(9, UNKNOWN_PARTITION), (0, NONE), (1, NONE)]),
         ("u", [(0, UNKNOWN_PARTITION)]),
@@ -198,16 +217,72 @@ def test_old_producers_see_a_coordinator_that_loads_as_not_available(version: in
 def test_the_generation_is_checked_from_v3_on(version: int) -> None:
     driver = cluster()
     illegal = ErrorCode.ILLEGAL_GENERATION
-    assert commit(driver, version, request(generation=4)) == [("t", [(0, illegal)])]
-    assert commit(driver, 2, request(generation=-1)) == [("t", [(0, NONE)])]
+    asked = request(generation=4, by=begin(driver, version))
+    assert commit(driver, version, asked) == [("t", [(0, illegal)])]
+    assert commit(driver, 2, request(by=begin(driver, 2, "y"))) == [("t", [(0, NONE)])]
+
+
+# -- verification (KIP-890) -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(FIRST_THAT_ADDS))
+def test_offsets_of_a_group_that_was_not_added_are_refused(version: int) -> None:
+    driver = cluster()
+    producer = new_producer(driver, version)
+    producer.add(0)
+    abortable, invalid = ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE
+    code = abortable if version >= FIRST_WITH_ABORTABLE else invalid
+    assert commit(driver, version, request(by=producer)) == [("t", [(0, code)])]
+    assert driver.leader(OFFSETS_TOPIC).log.log_end_offset == 0
+
+
+def test_without_verification_they_are_accepted() -> None:
+    driver = cluster(**{"transaction.partition.verification.enable": "false"})
+    producer = new_producer(driver, 3)
+    assert commit(driver, 3, request(by=producer)) == [("t", [(0, NONE)])]
+
+
+def test_v5_adds_the_groups_partition_to_the_transaction() -> None:
+    driver = cluster(**{"transaction.partition.verification.enable": "false"})
+    producer = new_producer(driver, 5)
+    assert commit(driver, 5, request(by=producer)) == [("t", [(0, NONE)])]
+    assert producer.metadata.partitions == {(OFFSETS_TOPIC, 0)}
+
+
+def test_a_fenced_producer_commits_no_offsets() -> None:
+    driver = cluster()
+    old = begin(driver, 5)
+    begin(driver, 5)
+    fenced = ErrorCode.INVALID_PRODUCER_EPOCH
+    assert commit(driver, 5, request(by=old)) == [("t", [(0, fenced)])]
+
+
+def test_only_the_first_commit_of_a_transaction_is_verified() -> None:
+    driver = cluster()
+    producer = begin(driver, 5)
+    commit(driver, 5, request(by=producer))
+    driver.broker(producer.coordinator).transactions.runtime.shards.clear()
+    assert commit(driver, 5, request(by=producer)) == [("t", [(0, NONE)])]
+
+
+def test_a_coordinator_that_is_cut_off_is_to_be_asked_once_more() -> None:
+    driver = cluster()
+    producer = begin(driver, 5)
+    driver.broker(producer.coordinator).transactions.runtime.shards.clear()
+    moved = ErrorCode.NOT_COORDINATOR
+    assert commit(driver, 5, request(by=producer)) == [("t", [(0, moved)])]
+
+
+# -- the next coordinator -------------------------------------------------------------------------
 
 
 def test_the_next_coordinator_ends_the_transaction() -> None:
     driver = cluster()
-    commit(driver, 5, request())
+    producer = begin(driver, 5)
+    commit(driver, 5, request(by=producer))
     elect_another(driver)
     assert [each.error_code for each in fetched(driver, stable=True)] == [UNSTABLE, NONE]
-    assert end(driver, committed=True) is NONE
+    end(producer, committed=True)
     elect_another(driver)
     assert fetched(driver, stable=True)[0].committed_offset == 5
 
@@ -231,13 +306,13 @@ def test_a_marker_is_refused_where_the_groups_have_no_coordinator() -> None:
 
 def test_a_marker_that_is_not_replicated_in_time_is_asked_for_once_more() -> None:
     driver = cluster(**{"replica.lag.time.max.ms": "100000"})
-    commit(driver, 5, request())
+    producer = begin(driver, 5)
+    commit(driver, 5, request(by=producer))
     driver.hold(*({1, 2, 3} - {coordinator(driver)}))
-    assert end(driver, committed=True) is None
     groups = driver.broker(coordinator(driver)).coordinator
     marker = TransactionMarker(
-        producer_id=7,
-        producer_epoch=1,
+        producer_id=producer.id,
+        producer_epoch=producer.epoch,
         coordinator_epoch=0,
         committed=True,
         transaction_version=1,
@@ -252,14 +327,16 @@ def test_a_marker_that_is_not_replicated_in_time_is_asked_for_once_more() -> Non
 
 def test_the_record_is_kafkas_in_a_transactional_batch() -> None:
     driver = cluster()
-    commit(driver, 5, request())
+    producer = begin(driver, 5)
+    commit(driver, 5, request(by=producer))
     log = driver.leader(OFFSETS_TOPIC).log
     end_offset = log.log_end_offset
     (buffer,) = log.read(0, max_bytes=1 << 20, upper_bound=end_offset, min_one_batch=True).buffers
     (at, header), *_ = iter_headers(buffer)
     assert header.is_transactional
     assert not header.is_control
-    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 0, -1)
+    assert (header.producer_id, header.producer_epoch) == producer.producer
+    assert header.base_sequence == -1
     (record,) = iter_records(buffer, at)
     assert record.key is not None
     found = decode(record.key, record.value)
