@@ -26,6 +26,7 @@ class MarkerBody(Body):
 
     topic: str
     partition: Index
+    """Of the transaction, or that it may still write to."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"topic": "orders", "partition": 0}]})
 
@@ -35,6 +36,7 @@ class HangingTransactionBody(Body):
 
     topic: str
     partition: Index
+    """Where the transaction is open."""
     producer_id: Annotated[int, Field(ge=0, le=MAX_INT64)]
     """As DescribeProducers and the partition's records name it."""
 

@@ -21,7 +21,15 @@ REPLICA: Final = f"{PARTITION}/replicas/{{broker}}"
 BROKER: Final = "/v1/brokers/{broker}"
 FAULT: Final = "/v1/faults/{id}"
 GROUP: Final = "/v1/groups/{group}"
-PLACE: Final = {"topic": "t", "partition": 0, "broker": 3, "group": "g", "member": "m", "id": 1}
+PLACE: Final = {
+    "topic": "t",
+    "partition": 0,
+    "broker": 3,
+    "group": "g",
+    "member": "m",
+    "id": 1,
+    "transactional_id": "x",
+}
 EVENTS: Final = ("GET", "/v1/events")
 """Answers a stream; `test_the_data_of_an_event_is_as_described` reads it."""
 NEED_MEMBERS: Final = (
