@@ -61,7 +61,7 @@ DIFFERS: Final[Mapping[str, str]] = {
     "describe_delegation_token": _PLAINTEXT,
     "describe_user_scram_credentials": _WITHOUT_CREDENTIALS,
     "expire_delegation_token": _PLAINTEXT,
-    "init_producer_id": "v6 is unstable in 4.3.1; two-phase commits are refused as where they are not enabled",
+    "init_producer_id": "v6 is unstable in 4.3.1; two-phase commits are not enabled",
     "list_transactions": "patterns are Python's, where Kafka's are RE2's",
     "produce": "v0 to v2 are advertised, as by Kafka, and refused (KAFKA-18659)",
     "renew_delegation_token": _PLAINTEXT,

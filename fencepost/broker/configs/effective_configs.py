@@ -121,7 +121,6 @@ class BrokerConfigs:
     quota_window_size_seconds: int
     remote_fetch_max_wait_ms: int
     remote_list_offsets_request_timeout_ms: int
-    request_timeout_ms: int
     remote_log_index_file_cache_total_size_bytes: int
     remote_log_manager_task_interval_ms: int
     remote_log_storage_system_enable: bool
@@ -134,6 +133,7 @@ class BrokerConfigs:
     replica_selector_class: str | None
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
+    request_timeout_ms: int
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
     telemetry_max_bytes: int

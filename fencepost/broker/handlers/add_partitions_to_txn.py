@@ -94,7 +94,7 @@ def _result(
     def respond(codes: _Codes) -> AddPartitionsToTxnResult:
         return AddPartitionsToTxnResult(
             transactional_id=transaction.transactional_id,
-            topic_results=_topic_results(codes),
+            topic_results=_topic_results(transaction.topics, codes),
         )
 
     unknown = [each for each in partitions if ctx.broker.view.partition(*each) is None]
@@ -137,12 +137,15 @@ def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> Iterable[TopicPart
             yield topic.name, index
 
 
-def _topic_results(codes: _Codes) -> tuple[AddPartitionsToTxnTopicResult, ...]:
-    topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
+def _topic_results(
+    topics: Iterable[AddPartitionsToTxnTopic], codes: _Codes
+) -> tuple[AddPartitionsToTxnTopicResult, ...]:
+    """One entry for each topic that is named, also for one without partitions, as in Kafka."""
+    results: dict[str, list[AddPartitionsToTxnPartitionResult]] = {each.name: [] for each in topics}
     for (topic, index), code in codes.items():
         result = AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
-        topics.setdefault(topic, []).append(result)
+        results[topic].append(result)
     return tuple(
-        AddPartitionsToTxnTopicResult(name=name, results_by_partition=tuple(results))
-        for name, results in topics.items()
+        AddPartitionsToTxnTopicResult(name=name, results_by_partition=tuple(of_topic))
+        for name, of_topic in results.items()
     )

@@ -25,11 +25,11 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from fencepost.broker.core.context import PartitionRefusal
-from fencepost.broker.core.outcomes import HANG_UP, Answer, HangUp, respond_after
+from fencepost.broker.core.outcomes import HANG_UP, Answer, HangUp
 from fencepost.broker.core.waits import Wait, all_settled
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import resolve_name
@@ -70,13 +70,14 @@ from fencepost.protocol.records import (
     batch_size,
 )
 
+_Outcome: TypeAlias = Answer[ProduceResponse] | HangUp
 _FIRST_WITH_IDS: Final = 13
 _LENGTH: Final = struct.Struct(">8xi")
 _MAGIC_AT: Final = 16
 _ATTRIBUTES_LOW_BYTE: Final = 22
 
 
-def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | HangUp:
+def handle(ctx: Context, request: ProduceRequest) -> _Outcome | Wait[ProduceResponse | HangUp]:
     """Append every batch, then answer as ``acks`` says."""
     may_check = ctx.broker.configs.may_check_expected_offsets
     try:
@@ -90,7 +91,7 @@ def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | H
 
 def _handle_transactional(
     ctx: Context, request: ProduceRequest
-) -> Answer[ProduceResponse] | HangUp:
+) -> _Outcome | Wait[ProduceResponse | HangUp]:
     """Verify the partitions of the transaction before they are appended to."""
     transactional_id = request.transactional_id
     if transactional_id is None:
@@ -105,13 +106,21 @@ def _handle_transactional(
     )
     if not isinstance(verified, Wait):
         return _append(ctx, request, verified)
-    scheduler = ctx.broker.scheduler
+    response: Wait[ProduceResponse | HangUp] = Wait()
 
-    def append(found: Verified) -> Answer[ProduceResponse] | HangUp:
+    def append(found: Verified | None) -> None:
+        if found is None or response.done:  # the connection is gone
+            return
+        scheduler = ctx.broker.scheduler
         later = ctx._replace(now_ms=scheduler.now_ms(), wall_ms=scheduler.wall_ms())
-        return _append(later, request, found)
+        outcome = _append(later, request, found)
+        if isinstance(outcome, Wait):
+            outcome.then(response.complete)
+        else:
+            response.complete(outcome)
 
-    return respond_after(verified, append)
+    verified.then(append)
+    return response
 
 
 def _named_records(
@@ -125,9 +134,7 @@ def _named_records(
             yield (name, data.index), data.records or b""
 
 
-def _append(
-    ctx: Context, request: ProduceRequest, verified: Verified
-) -> Answer[ProduceResponse] | HangUp:
+def _append(ctx: Context, request: ProduceRequest, verified: Verified) -> _Outcome:
     if request.acks not in (ALL, 0, 1):
         outcomes = [
             refuse_acks(ctx, name, topic_id, partition)

@@ -297,8 +297,9 @@ def test_an_error_without_a_name_is_told_by_its_number(driver: Driver) -> None:
             Refuse(1),
             {"transactional_id": "x"},
             (
-                "transactional_id: Fetch names no transactional id; Produce, FindCoordinator and "
-                "InitProducerId do"
+                "transactional_id: Fetch names no transactional id; Produce, FindCoordinator, "
+                "InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn and "
+                "DescribeTransactions do"
             ),
         ),
         (

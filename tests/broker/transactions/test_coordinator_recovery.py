@@ -13,7 +13,7 @@ from tests.harness.driver import Driver
 from tests.harness.driver_requests import create
 from tests.harness.durable_driver import ENDS, DurableDriver, End
 
-CONFIGS = {"transaction_state_log_num_partitions": "1"}
+CONFIGS = {"transaction.state.log.num.partitions": "1"}
 REFUSED = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -32,7 +32,7 @@ def prepared(driver: Driver, leaders: FakeLeaders, *, commit: bool) -> Producer:
 @ENDS
 @pytest.mark.parametrize("commit", [True, False])
 def test_a_decision_outlives_the_process(end: End, commit: bool, leaders: FakeLeaders) -> None:
-    lasting = DurableDriver(**CONFIGS)
+    lasting = DurableDriver(transaction_state_log_num_partitions="1")
     before = prepared(lasting.driver, leaders, commit=commit)
     lasting.driver.advance(5_000)  # the high watermarks are written down
     end(lasting)
@@ -46,7 +46,7 @@ def test_a_decision_outlives_the_process(end: End, commit: bool, leaders: FakeLe
 
 
 def test_the_coordinator_of_a_killed_broker_is_rebuilt_by_another(leaders: FakeLeaders) -> None:
-    driver = Driver(3, {name.replace("_", "."): value for name, value in CONFIGS.items()})
+    driver = Driver(3, CONFIGS)
     producer = prepared(driver, leaders, commit=True)
     first, lived = producer.coordinator, dict(producer.shard.latest.transactions)
     driver.advance(5_000)
@@ -66,7 +66,7 @@ def test_the_coordinator_of_a_killed_broker_is_rebuilt_by_another(leaders: FakeL
 def test_a_coordinator_that_lost_its_disk_has_its_ids_from_the_others(
     leaders: FakeLeaders,
 ) -> None:
-    driver = Driver(3, {name.replace("_", "."): value for name, value in CONFIGS.items()})
+    driver = Driver(3, CONFIGS)
     producer = prepared(driver, leaders, commit=True)
     first, lived = producer.coordinator, dict(producer.shard.latest.transactions)
     operator_actions.kill(driver.cluster, first)
@@ -82,7 +82,7 @@ def test_a_coordinator_that_lost_its_disk_has_its_ids_from_the_others(
 
 
 def test_no_marker_is_sent_before_its_decision_is_committed(leaders: FakeLeaders) -> None:
-    driver = Driver(3, {name.replace("_", "."): value for name, value in CONFIGS.items()})
+    driver = Driver(3, CONFIGS)
     create(driver, "t", [[1, 2, 3]])
     producer = Producer(driver)
     producer.init()
@@ -107,10 +107,7 @@ def test_a_decision_that_is_not_committed_in_time_may_hold_all_the_same(
 ) -> None:
     driver = Driver(
         3,
-        {
-            "transaction.state.log.num.partitions": "1",
-            "replica.lag.time.max.ms": "600000",
-        },
+        {**CONFIGS, "replica.lag.time.max.ms": "600000"},
     )
     create(driver, "t", [[1, 2, 3]])
     producer = Producer(driver)
@@ -129,7 +126,7 @@ def test_a_decision_that_is_not_committed_in_time_may_hold_all_the_same(
 
 
 def test_without_enough_replicas_nothing_changes(leaders: FakeLeaders) -> None:
-    driver = Driver(3, {"transaction.state.log.num.partitions": "1"})
+    driver = Driver(3, CONFIGS)
     create(driver, "t", [[1, 2, 3]])
     producer = Producer(driver)
     producer.init()
@@ -140,7 +137,7 @@ def test_without_enough_replicas_nothing_changes(leaders: FakeLeaders) -> None:
     driver.cluster.scheduler.run_due()
     shard = driver.broker(coordinator).transactions.runtime.shards[0]
     before = dict(shard.latest.transactions)
-    codes = []
+    codes: list[ErrorCode] = []
     shard.abort("t", shard.latest.transactions["t"].with_partitions([("t", 0)], 2, 0), codes.append)
     assert codes == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     assert shard.latest.transactions == before

@@ -222,17 +222,20 @@ class Producer:
 
     def send_end(self, *, commit: bool) -> Asked:
         """EndTxn, which may not be answered yet."""
-        request = EndTxnRequest(
+        return self.driver.send(self.coordinator, "end_txn", self.version, self._end(commit))
+
+    def _end(self, commit: bool) -> EndTxnRequest:
+        return EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.id,
             producer_epoch=self.epoch,
             committed=commit,
         )
-        return self.driver.send(self.coordinator, "end_txn", self.version, request)
 
     def end(self, *, commit: bool) -> ErrorCode:
         """EndTxn; the producer goes on with the epoch that it is answered."""
-        response = self.send_end(commit=commit).response
+        asked = self._end(commit)
+        response = self.driver.ask(self.coordinator, "end_txn", self.version, asked)
         assert isinstance(response, EndTxnResponse)
         if not response.error_code and response.producer_id != -1:
             self.id, self.epoch = response.producer_id, response.producer_epoch

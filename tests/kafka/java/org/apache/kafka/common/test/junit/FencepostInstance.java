@@ -44,7 +44,8 @@ final class FencepostInstance implements ClusterInstance {
     /** As long as Kafka's own test cluster waits. */
     private static final long WAIT_MS = 60_000;
     private static final List<Feature> SERVED = List.of(
-            Feature.ELIGIBLE_LEADER_REPLICAS_VERSION, Feature.KRAFT_VERSION);
+            Feature.ELIGIBLE_LEADER_REPLICAS_VERSION, Feature.KRAFT_VERSION,
+            Feature.TRANSACTION_VERSION);
     /** What Kafka's test kit configures unless a test does. */
     private static final Map<String, String> OF_TEST_KIT = Map.of(
             CleanerConfig.LOG_CLEANER_DEDUPE_BUFFER_SIZE_PROP, "2097152",
