@@ -268,7 +268,7 @@ def _what_is_tiered_is_refused() -> None:
 
     def wrong(
         self: fetch._Reading, key: Key, replica: Replica, asked: FetchPartition, left: int
-    ) -> fetch._FoundRecords | PartitionData:
+    ) -> fetch.FoundRecords | PartitionData:
         tiered = self.ctx.broker.remote_log_manager.highest_tiered(replica)
         if self.fetcher.is_follower and tiered is not None and asked.fetch_offset <= tiered:
             return moved_answer(asked.partition, replica)

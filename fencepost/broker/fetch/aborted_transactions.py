@@ -8,7 +8,7 @@ record that is sent: that would take a look at each batch.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.messages.fetch import AbortedTransaction
@@ -16,6 +16,8 @@ from fencepost.protocol.records import HEADER_SIZE, peek_header
 from fencepost.storage.log import transactions
 from fencepost.storage.log.interface import Log
 
+FoundRecords: TypeAlias = tuple[tuple[Buffer, ...], tuple[AbortedTransaction, ...] | None]
+"""What is read of a partition, and the aborted transactions; None for who is not read_committed."""
 _FEW: Final = 20
 """So many are sent without a look at the batches."""
 

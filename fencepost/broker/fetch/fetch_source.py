@@ -7,15 +7,18 @@ one without such a replica, stays with the leader.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
+from fencepost.broker.fetch.aborted_transactions import FoundRecords, end_offset, to_answer
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.network.links import BrokerId
 from fencepost.broker.replication.partition_checks import NO_EPOCH
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
+from fencepost.storage.log.transactions import AbortedTransaction
 
 if TYPE_CHECKING:
     from fencepost.broker.tiering.remote_reader import RemoteReader
@@ -89,16 +92,35 @@ class RemoteFetch(NamedTuple):
     max_bytes: int
     upper_bound: int
     min_one_batch: bool
+    committed: bool
+    """Whether the aborted transactions are wanted, too."""
 
     def read(
-        self, reader: "RemoteReader", then: Callable[[tuple[Buffer, ...] | ErrorCode], None]
+        self, reader: "RemoteReader", then: Callable[[FoundRecords | ErrorCode], None]
     ) -> None:
         """Read it; `then` is told now or later: see `RemoteReader.read`.
 
         Where no bytes are left there is nothing, not even a first batch, as in Kafka.
         """
+
+        def take(records: tuple[Buffer, ...] | ErrorCode) -> None:
+            if isinstance(records, ErrorCode):
+                then(records)
+            elif self.committed and records:
+                end = end_offset(records)
+                reader.aborted_transactions(
+                    self.replica, self.offset, end, partial(finish, records)
+                )
+            else:
+                then((records, () if self.committed else None))
+
+        def finish(
+            records: tuple[Buffer, ...], found: tuple[AbortedTransaction, ...] | ErrorCode
+        ) -> None:
+            then(found if isinstance(found, ErrorCode) else (records, to_answer(found)))
+
         if not self.max_bytes:
-            then(())
+            take(())
             return
         reader.read(
             self.replica,
@@ -106,7 +128,7 @@ class RemoteFetch(NamedTuple):
             max_bytes=self.max_bytes,
             upper_bound=self.upper_bound,
             min_one_batch=self.min_one_batch,
-            then=then,
+            then=take,
         )
 
 

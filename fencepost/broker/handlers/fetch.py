@@ -27,14 +27,14 @@ v18 the follower's high watermark. In the dialect ``kip-320-draft`` v9 is anothe
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 from uuid import UUID
 
 from fencepost.broker.core.context import PartitionRefusal
 from fencepost.broker.core.outcomes import SLICE, Answer, Steps, take_turns
 from fencepost.broker.core.waits import Wait, WatchList
 from fencepost.broker.fetch import kip_320_draft
-from fencepost.broker.fetch.aborted_transactions import find_aborted
+from fencepost.broker.fetch.aborted_transactions import FoundRecords, find_aborted
 from fencepost.broker.fetch.fetch_sessions import CachedPartition, FetchPlan, Key, move_to_end
 from fencepost.broker.fetch.fetch_source import (
     FIRST_FROM_FOLLOWERS,
@@ -76,7 +76,6 @@ _MANY: Final = 200
 """Partitions: a waiting request for more is not read again at each append."""
 _PAUSE_MS: Final = 4
 """For each so many partitions, which take about a tenth of it to read, between two times."""
-_FoundRecords: TypeAlias = tuple[tuple[Buffer, ...], tuple[AbortedTransaction, ...] | None]
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -179,7 +178,7 @@ def _wait_for_tier(ctx: Context, reading: "_Reading") -> Wait[FetchResponse]:
     wait: Wait[FetchResponse] = Wait()
     missing = set(reading.tiered)
 
-    def take(key: Key, outcome: tuple[Buffer, ...] | ErrorCode) -> None:
+    def take(key: Key, outcome: FoundRecords | ErrorCode) -> None:
         if wait.done:
             return
         reading.take(key, outcome)
@@ -266,12 +265,15 @@ class _Reading:
         for key in (*self.unknown_ids, *self.unknown):
             self.answers[key] = self.answers.pop(key)
 
-    def take(self, key: Key, outcome: tuple[Buffer, ...] | ErrorCode) -> None:
+    def take(self, key: Key, outcome: FoundRecords | ErrorCode) -> None:
         """Put into the answer what the tier gave."""
         if isinstance(outcome, ErrorCode):
             self.answers[key] = error_answer(key[2], outcome)
         else:
-            self.answers[key] = replace(self.answers[key], records=outcome)
+            records, aborted = outcome
+            self.answers[key] = replace(
+                self.answers[key], records=records, aborted_transactions=aborted
+            )
 
     def respond(self) -> FetchResponse:
         """What was read, less what an incremental session has been told already."""
@@ -435,7 +437,7 @@ class _Reading:
 
     def _read_log(
         self, key: Key, replica: Replica, asked: FetchPartition, left: int
-    ) -> _FoundRecords | PartitionData:
+    ) -> FoundRecords | PartitionData:
         """What is here; of what is in the tier nothing yet, and a follower's refusal."""
         index, offset = asked.partition, asked.fetch_offset
         bound, committed = self._bound(replica), self._is_committed
@@ -451,7 +453,7 @@ class _Reading:
         except OffsetMovedToTier:
             if self.fetcher.reads_to_log_end:
                 return moved_answer(index, replica)
-            self.tiered[key] = RemoteFetch(replica, offset, max_bytes, bound, is_first)
+            self.tiered[key] = RemoteFetch(replica, offset, max_bytes, bound, is_first, committed)
             return (), () if committed else None
         except OffsetOutOfRange:
             if self.is_drafted and kip_320_draft.is_above_log_end(replica, asked):

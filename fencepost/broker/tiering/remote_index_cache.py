@@ -2,23 +2,31 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
 from fencepost.broker.core.async_tasks import AsyncSteps, get
 from fencepost.storage.formats.indexes import (
     OFFSET_ENTRY_SIZE,
     TIME_ENTRY_SIZE,
+    TRANSACTION_ENTRY_SIZE,
     CorruptIndex,
     OffsetIndex,
     TimeIndex,
+    decode_transactions,
 )
+from fencepost.storage.log.transactions import AbortedTransaction
 from fencepost.storage.tier.object_store import ObjectKind, ObjectStore, TierError, object_key
 from fencepost.storage.tier.segment_metadata import RemoteSegment
 
-Index = TypeVar("Index", OffsetIndex, TimeIndex)
+AnyIndex: TypeAlias = OffsetIndex | TimeIndex | list[AbortedTransaction]
+Index = TypeVar("Index", OffsetIndex, TimeIndex, list[AbortedTransaction])
 
-_ENTRY_SIZES: Final = {OffsetIndex: OFFSET_ENTRY_SIZE, TimeIndex: TIME_ENTRY_SIZE}
+_ENTRY_SIZES: Final = {
+    OffsetIndex: OFFSET_ENTRY_SIZE,
+    TimeIndex: TIME_ENTRY_SIZE,
+    list: TRANSACTION_ENTRY_SIZE,
+}
 _OVERHEAD: Final = 500
 """About what an index takes besides its entries, in bytes."""
 
@@ -31,7 +39,7 @@ class RemoteIndexCache:
 
     def __init__(self, limit: Callable[[], int]) -> None:
         self._limit = limit
-        self._cached: OrderedDict[tuple[UUID, ObjectKind], OffsetIndex | TimeIndex] = OrderedDict()
+        self._cached: OrderedDict[tuple[UUID, ObjectKind], AnyIndex] = OrderedDict()
         self.size_bytes = 0
         """About what they take now."""
 
@@ -49,6 +57,20 @@ class RemoteIndexCache:
         :raises TierError: When it can't be had.
         """
         found = yield from self._find(objects, segment, ObjectKind.TIME_INDEX, TimeIndex.decode)
+        return found
+
+    def transactions(
+        self, objects: ObjectStore, segment: RemoteSegment
+    ) -> AsyncSteps[list[AbortedTransaction]]:
+        """A segment's aborted transactions, in order of their markers.
+
+        :raises TierError: When they can't be had.
+        """
+        if segment.txn_index_empty:
+            return []
+        found = yield from self._find(
+            objects, segment, ObjectKind.TRANSACTION_INDEX, decode_transactions
+        )
         return found
 
     def clear(self) -> None:
@@ -77,7 +99,7 @@ class RemoteIndexCache:
         self._cache(name, index)
         return index
 
-    def _cache(self, name: tuple[UUID, ObjectKind], index: OffsetIndex | TimeIndex) -> None:
+    def _cache(self, name: tuple[UUID, ObjectKind], index: AnyIndex) -> None:
         if name not in self._cached:  # another read may have brought it meanwhile
             self._cached[name] = index
             self.size_bytes += _size(index)
@@ -86,5 +108,5 @@ class RemoteIndexCache:
             self.size_bytes -= _size(oldest)
 
 
-def _size(index: OffsetIndex | TimeIndex) -> int:
+def _size(index: AnyIndex) -> int:
     return len(index) * _ENTRY_SIZES[type(index)] + _OVERHEAD

@@ -1,4 +1,5 @@
-"""Reads from the tier: records for consumers, and records by their time (KIP-405).
+"""Reads from the tier: records for consumers, the aborted transactions among them, and records by
+their time (KIP-405).
 
 Only what belongs to the replica's own lineage of leader epochs is read. A fetch is two requests at
 most where the offset index is known, and mostly one: the index tells where to begin, and how far
@@ -22,7 +23,9 @@ from fencepost.protocol.records import (
     InvalidRecords,
     peek_header,
 )
+from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.timestamp_lookup import TimestampAndOffset, first_in
+from fencepost.storage.log.transactions import AbortedTransaction
 from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
 from fencepost.storage.tier.object_store import ObjectKind, ObjectStore, TierError, object_key
 from fencepost.storage.tier.segment_metadata import RemoteSegment
@@ -188,6 +191,51 @@ class RemoteReader:
         :param then: Called now or later; None where there is no such record, errors as of `read`.
         """
         self._look_up(replica, timestamp, self._latest_of, then)
+
+    def aborted_transactions(
+        self,
+        replica: "Replica",
+        start: int,
+        end: int,
+        then: Callable[[tuple[AbortedTransaction, ...] | ErrorCode], None],
+    ) -> None:
+        """What `Log.aborted_transactions` gives, of the tier and of what is here.
+
+        :param start: Inclusive; before the local log start.
+        :param then: Called now or later; errors as of `read`, and KAFKA_STORAGE_ERROR where the log
+            fails.
+        """
+        lineage = replica.log.epoch_entries()
+
+        def steps(
+            objects: ObjectStore, segments: RemoteSegments
+        ) -> AsyncSteps[tuple[AbortedTransaction, ...] | ErrorCode]:
+            found = yield from self._aborted(objects, segments.ranges(lineage), start, end)
+            log = replica.log
+            try:
+                here = log.aborted_transactions(log.local_log_start_offset, end)
+            except StorageFailure as failure:
+                replica.mark_offline(replica, failure)
+                return ErrorCode.KAFKA_STORAGE_ERROR
+            found |= {each.last_offset: each for each in here if each.last_offset >= start}
+            return tuple(found[offset] for offset in sorted(found))
+
+        self._run(replica, steps, then)
+
+    def _aborted(
+        self, objects: ObjectStore, ranges: Iterable[TieredRange], start: int, end: int
+    ) -> AsyncSteps[dict[int, AbortedTransaction]]:
+        """By the offsets of their markers: segments of the tier may overlap."""
+        found: dict[int, AbortedTransaction] = {}
+        for tiered in ranges:
+            if tiered.end_offset < start:
+                continue
+            for each in (yield from self.indexes.transactions(objects, tiered.segment)):
+                if start <= each.last_offset <= tiered.end_offset and each.first_offset < end:
+                    found[each.last_offset] = each
+                if each.last_stable_offset >= end:
+                    return found
+        return found
 
     def _look_up(
         self,

@@ -41,7 +41,12 @@ from fencepost.storage.formats.checkpoints import (
     encode_epochs,
     encode_snapshot,
 )
-from fencepost.storage.formats.indexes import MAX_RELATIVE, OffsetIndex, TimeIndex
+from fencepost.storage.formats.indexes import (
+    MAX_RELATIVE,
+    OffsetIndex,
+    TimeIndex,
+    encode_transactions,
+)
 from fencepost.storage.log.interface import SegmentCopy
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry, ProducerStateManager
@@ -126,12 +131,16 @@ def auxiliary_objects(copy: SegmentCopy, records: IndexedRecords) -> dict[Object
 
     :param records: Its records, which have all been taken.
     """
-    return {
+    found = {
         ObjectKind.OFFSET_INDEX: records.offset_index.encode(),
         ObjectKind.TIME_INDEX: records.time_index.encode(),
+        ObjectKind.TRANSACTION_INDEX: encode_transactions(copy.aborted),
         ObjectKind.PRODUCER_SNAPSHOT: encode_snapshot(copy.producers),
         ObjectKind.LEADER_EPOCHS: encode_epochs(copy.epochs),
     }
+    if not copy.aborted:
+        del found[ObjectKind.TRANSACTION_INDEX]
+    return found
 
 
 def epochs_within(copy: SegmentCopy) -> tuple[EpochEntry, ...]:
@@ -172,6 +181,7 @@ def start_copy(
         broker_id=broker_id,
         event_ms=now_ms,
         state=RemoteLogSegmentState.COPY_SEGMENT_STARTED,
+        txn_index_empty=not copy.aborted,
     )
 
 
@@ -316,11 +326,11 @@ def _producers(
         return found
     found = yield from _producers(store, ranges, holder.start_offset)
     data = yield from get(store, object_key(holder, ObjectKind.LOG))
-    for _, header in iter_headers(data):
+    for position, header in iter_headers(data):
         if header.base_offset >= offset:
             break
         if header.has_producer_id:
-            found.update(header)
+            found.apply(data, position, header)
     return found
 
 

@@ -31,7 +31,7 @@ from fencepost.protocol.transaction_markers import (
     decode_marker,
 )
 from fencepost.storage.log.transactions import AbortedTransaction, Transactions
-from fencepost.storage.log.verification import Verification, VerificationGuard, Verifications
+from fencepost.storage.log.verification import VerificationGuard, Verifications
 
 BATCHES_KEPT: Final = 5
 NO_COORDINATOR_EPOCH: Final = -1
@@ -113,8 +113,6 @@ class ProducerStateManager:
     def __len__(self) -> int:
         return len(self._producers)
 
-    # -- checks of an append -----------------------------------------------------------------
-
     def duplicate_of(self, header: BatchHeader) -> BatchMetadata | None:
         """The batch among the producer's last five that has the same epoch and sequences."""
         producer = self._producers.get(header.producer_id)
@@ -128,47 +126,46 @@ class ProducerStateManager:
         return None
 
     def refusal(
-        self,
-        header: BatchHeader,
-        *,
-        check_sequence: bool,
-        after: BatchHeader | None = None,
-        guard: VerificationGuard | None = None,
-        must_verify: bool = False,
+        self, header: BatchHeader, *, check_sequence: bool, after: BatchHeader | None = None
     ) -> ErrorCode | None:
         """Why the batch, which is no duplicate and no marker, may not be appended next.
 
         :param check_sequence: Whether its sequence must follow on the last one. Coordinators
             number nothing; of theirs only the epoch is checked.
         :param after: A batch of the same producer that was not refused and comes before it.
-        :param guard: That of the verification which the append comes from.
-        :param must_verify: Whether the first record of a transaction needs one.
         :returns: None where it may be appended.
         """
-        producer = self._producers.get(header.producer_id)
-        is_transactional = header.attributes & TRANSACTIONAL_FLAG
-        if is_transactional and must_verify:
-            error = self._unverified(producer, header, guard)
-            if error is not None:
-                return error
         if after is not None:
             return _refusal_after(after, header)
+        producer = self._producers.get(header.producer_id)
         if producer is not None and header.producer_epoch < producer.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if check_sequence:
-            pending = self._verifications.pending
-            verification = pending.get(header.producer_id) if pending else None
-            if verification is not None and not _may_begin(verification, producer, header):
+            if self._verifications.pending and not self._may_begin(producer, header):
                 return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
             if producer is not None and not _follows(producer, header):
                 return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        if not is_transactional and header.producer_id in self._transactions.open:
+        is_open = header.producer_id in self._transactions.open
+        if is_open and not header.attributes & TRANSACTIONAL_FLAG:
             return ErrorCode.INVALID_TXN_STATE
         return None
 
-    def _unverified(
-        self, producer: _Producer | None, header: BatchHeader, guard: VerificationGuard | None
+    def _may_begin(self, producer: _Producer | None, header: BatchHeader) -> bool:
+        """Whether a batch may be the first after its producer's verification (KIP-890)."""
+        verification = self._verifications.pending.get(header.producer_id)
+        if verification is None:
+            return True
+        first = header.base_sequence
+        is_new = producer is None or not producer.batches
+        if verification.supports_epoch_bump and first and is_new:
+            return False
+        return first <= verification.lowest_sequence
+
+    def verification_refusal(
+        self, header: BatchHeader, guard: VerificationGuard | None
     ) -> ErrorCode | None:
+        """Why a transactional batch may not be appended with this guard; None where it may."""
+        producer = self._producers.get(header.producer_id)
         if self.has_ongoing_transaction(header.producer_id, header.producer_epoch):
             return None
         if producer is not None and header.producer_epoch < producer.epoch:
@@ -221,8 +218,6 @@ class ProducerStateManager:
         return self._verifications.start(
             producer_id, sequence, epoch, supports_epoch_bump=supports_epoch_bump
         )
-
-    # -- changes -----------------------------------------------------------------------------
 
     def update(self, header: BatchHeader) -> None:
         """Record a batch of data that has been appended, with its final offsets and timestamps."""
@@ -311,8 +306,6 @@ class ProducerStateManager:
             del self._producers[producer_id]
         return len(expired)
 
-    # -- state -------------------------------------------------------------------------------
-
     @property
     def has_completed_transactions(self) -> bool:
         """Whether there is one that `first_unstable_offset` has not forgotten."""
@@ -389,15 +382,6 @@ def _follows(producer: _Producer, header: BatchHeader) -> bool:
         return first == 0
     last = producer.batches[-1].last_sequence if producer.batches else NO_SEQUENCE
     return first == last + 1 or (first == 0 and last == MAX_SEQUENCE)
-
-
-def _may_begin(verification: Verification, producer: _Producer | None, header: BatchHeader) -> bool:
-    """Whether a batch may be the first after a verification (KIP-890)."""
-    first = header.base_sequence
-    is_new = producer is None or not producer.batches
-    if verification.supports_epoch_bump and first and is_new:
-        return False
-    return first <= verification.lowest_sequence
 
 
 def _refusal_after(before: BatchHeader, header: BatchHeader) -> ErrorCode | None:

@@ -16,6 +16,7 @@ from fencepost.protocol.records import (
     NO_LEADER_EPOCH,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
     BatchHeader,
     CorruptBatch,
     crc_ok,
@@ -57,6 +58,7 @@ from fencepost.storage.log.transactions import AbortedTransaction
 from fencepost.storage.log.verification import VerificationGuard
 
 _BASE_OFFSET: Final = struct.Struct(">q")
+_IN_TRANSACTION: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
 @final
@@ -168,21 +170,31 @@ class SegmentedLog:
         if header.producer_id > NO_PRODUCER_ID:
             if is_client and (duplicate := self._producers.duplicate_of(header)) is not None:
                 return duplicate_result(duplicate, self._start)
-            if header.attributes & CONTROL_FLAG:
-                error = self._producers.marker_refusal(batch, header, transaction_version)
-            else:
-                error = self._producers.refusal(
-                    header,
-                    check_sequence=is_client,
-                    guard=guard,
-                    must_verify=self.config.transaction_partition_verification_enable,
-                )
+            error = None
+            if header.attributes & _IN_TRANSACTION:
+                error = self._transaction_refusal(batch, header, guard, transaction_version)
+            if error is None and not header.attributes & CONTROL_FLAG:
+                error = self._producers.refusal(header, check_sequence=is_client)
             if error is not None:
                 return AppendRejected(error=error, log_start_offset=self._start)
         refusal = self._store.refusal(len(batch), is_client=is_client)
         if refusal is not None:
             return no_room(refusal, self._start)
         return self._append_as_leader(batch, header, leader_epoch, now_ms)
+
+    def _transaction_refusal(
+        self,
+        batch: Buffer,
+        header: BatchHeader,
+        guard: VerificationGuard | None,
+        transaction_version: int,
+    ) -> ErrorCode | None:
+        """Why a marker, or a batch that was not verified, may not be appended."""
+        if header.attributes & CONTROL_FLAG:
+            return self._producers.marker_refusal(batch, header, transaction_version)
+        if self.config.transaction_partition_verification_enable:
+            return self._producers.verification_refusal(header, guard)
+        return None
 
     def _append_as_leader(
         self,

@@ -356,7 +356,6 @@ class LogSegments:
         keep = self.index_of(offset)
         self._drop_from(keep + 1)
         self.active = self._segments[keep]
-        self._aborting = None
         self.active.truncate(offset)
 
     def drop_before(self, offset: int) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import BatchHeader
 from fencepost.storage.log.append import prepare_checked_batch
@@ -234,18 +235,22 @@ class Staging:
                 return ready
             if duplicate is None and header.has_producer_id:
                 after = latest.get(header.producer_id) or self._latest.get(header.producer_id)
-                code = self._producers.refusal(
-                    header,
-                    check_sequence=True,
-                    after=after,
-                    guard=guard,
-                    must_verify=self._config.transaction_partition_verification_enable,
-                )
+                code = None
+                if header.is_transactional:
+                    code = self._verification_refusal(header, guard)
+                code = code or self._producers.refusal(header, check_sequence=True, after=after)
                 if code is not None:
                     return AppendRejected(error=code, log_start_offset=self._log_start_offset)
                 latest[header.producer_id] = ready.header
             staged.append(StagedBatch(*ready, duplicate))
         return tuple(staged)
+
+    def _verification_refusal(
+        self, header: BatchHeader, guard: VerificationGuard | None
+    ) -> ErrorCode | None:
+        if not self._config.transaction_partition_verification_enable:
+            return None
+        return self._producers.verification_refusal(header, guard)
 
     def _note(
         self,

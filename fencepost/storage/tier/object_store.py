@@ -5,13 +5,14 @@ The keys of a segment's objects are::
     TOPIC-TOPICID/PARTITION/STARTOFFSET-SEGMENTID.log
                                                  .index
                                                  .timeindex
+                                                 .txnindex
                                                  .snapshot
                                                  .leader-epoch-checkpoint
                                                  .json
 
 with ids as Kafka writes them and the start offset in 20 digits. ``.json`` is the segment's
 metadata, written first and deleted last; the others have the formats of the files with the same
-suffixes in a log directory.
+suffixes in a log directory. Only a segment with aborted transactions has a ``.txnindex``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -75,13 +76,14 @@ class ObjectKind(StrEnum):
     LOG = ".log"
     OFFSET_INDEX = ".index"
     TIME_INDEX = ".timeindex"
+    TRANSACTION_INDEX = ".txnindex"
     PRODUCER_SNAPSHOT = ".snapshot"
     LEADER_EPOCHS = ".leader-epoch-checkpoint"
     METADATA = ".json"
 
 
 DATA_KINDS: Final = tuple(part for part in ObjectKind if part is not ObjectKind.METADATA)
-"""All but the metadata."""
+"""All but the metadata; of a segment without aborted transactions there is no transaction index."""
 
 
 def topic_prefix(topic: str, topic_id: UUID) -> str:

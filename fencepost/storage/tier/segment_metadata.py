@@ -74,6 +74,7 @@ class RemoteSegment:
     :ivar max_timestamp: The largest of its records' (ms), -1 without one.
     :ivar broker_id: The leader that copied it or, later, changed its state.
     :ivar event_ms: When its state was changed.
+    :ivar txn_index_empty: Whether it has no aborted transaction, and thus no transaction index.
     """
 
     partition: TopicIdPartition
@@ -86,6 +87,7 @@ class RemoteSegment:
     broker_id: int
     event_ms: int
     state: RemoteLogSegmentState
+    txn_index_empty: bool = True
 
     @property
     def is_served(self) -> bool:
@@ -132,6 +134,7 @@ class RemoteSegment:
                 ],
                 "segmentSizeInBytes": self.size_bytes,
                 "remoteLogSegmentState": str(self.state),
+                "txnIndexEmpty": self.txn_index_empty,
             }
         ).encode()
 
@@ -171,6 +174,8 @@ class RemoteSegment:
             broker_id=_number(fields, "brokerId"),
             event_ms=_number(fields, "eventTimestampMs"),
             state=RemoteLogSegmentState(str(fields["remoteLogSegmentState"])),
+            # Without the field they are from before transactions were served.
+            txn_index_empty=fields.get("txnIndexEmpty", True) is True,
         )
 
 

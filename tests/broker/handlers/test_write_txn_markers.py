@@ -9,6 +9,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from tests.harness.driver import Asked, Driver, versions
 from tests.harness.driver_requests import create, produce
+from tests.harness.logs import segmented
 from tests.harness.transactions import append_in_transaction, marker, write_markers
 
 NO_ERROR = ErrorCode.NONE
@@ -122,6 +123,17 @@ def test_a_producer_is_answered_once_with_all_its_markers() -> None:
 
 def test_no_marker_is_answered_at_once() -> None:
     assert write_markers(Driver(1)).response.markers == ()
+
+
+def test_committed_transactions_are_forgotten_without_a_consumer() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    for number in range(5):
+        append_in_transaction(driver, "t", (7, 0, number), b"a")
+        write_markers(driver, marker(7, ("t", (0,)), committed=True))
+    for broker_id in (1, 2):
+        transactions = segmented(driver.replica(broker_id, "t").log)._producers._transactions
+        assert len(transactions.completed) <= 1
 
 
 def test_a_leader_that_is_deposed_leaves_the_marker_to_its_successor() -> None:

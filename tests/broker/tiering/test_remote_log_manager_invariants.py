@@ -26,7 +26,7 @@ from fencepost.storage.tier.lineage import RemoteSegments
 from fencepost.storage.tier.object_store import ObjectKind, object_key
 from fencepost.storage.tier.segment_metadata import RemoteSegment
 from tests.harness.records import batch
-from tests.harness.remote_tier import Tier
+from tests.harness.remote_tier import PLAIN_KINDS, Tier
 
 BROKERS = st.integers(1, 3)
 
@@ -216,7 +216,7 @@ class TieredPartition(RuleBasedStateMachine):
     def what_is_served_is_whole(self) -> None:
         for segment in self._served():
             if segment.is_served:
-                for part in ObjectKind:
+                for part in PLAIN_KINDS:
                     assert object_key(segment, part) in self.tier.objects.objects
 
 

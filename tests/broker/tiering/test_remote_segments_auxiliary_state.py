@@ -28,7 +28,7 @@ from fencepost.storage.tier.segment_metadata import (
     RemoteSegment,
     TopicIdPartition,
 )
-from tests.harness.logs import NOW, T
+from tests.harness.logs import NOW, T, append, append_marker
 from tests.harness.records import batch
 
 PARTITION: Final = TopicIdPartition(topic="t", topic_id=UUID(int=7), index=0)
@@ -132,6 +132,34 @@ def test_a_truncated_branch_is_not_looked_at(offset: int) -> None:
     tier.upload(written(ours, rolls=(5, 9)))
     assert_like(tier.build(offset, ours[offset - 1]), written(ours[:offset]))
     assert_like(tier.build(offset, lost[offset - 1]), written(lost[:offset]))
+
+
+def with_transactions(end: int = 8) -> SegmentedLog:
+    """The first `end` records of a log in which three producers write, and all but one abort."""
+    log = memory_log("t-0", LogConfig(), now_ms=NOW)
+    for offset, (producer, sequence) in enumerate(
+        [(4, 0), (5, 0), (6, 0), (4, None), (4, 1), (5, None), (6, 1), (4, None)][:end]
+    ):
+        log.assign_epoch_start(0, 0)
+        if sequence is None:
+            append_marker(log, producer, committed=False, coordinator_epoch=offset)
+        else:
+            append(log, batch(b"v", producer=(producer, 0, sequence), transactional=True))
+    return log
+
+
+@pytest.mark.parametrize("offset", range(1, 9))
+def test_transactions_are_open_as_they_were_there(offset: int) -> None:
+    tier = Tier()
+    log = with_transactions()
+    log.roll(NOW)
+    tier.upload(log)
+    found, want = tier.build(offset, 0), with_transactions(offset)
+    assert_like(found, want)
+    assert isinstance(found, AuxiliaryState)
+    assert [each.txn_first_offset for each in found.producers] == [
+        each.txn_first_offset for each in want.producers()
+    ]
 
 
 def test_what_expired_is_not_known() -> None:

@@ -26,7 +26,7 @@ from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
 from tests.harness.kafka_tools import kafka_tool
 from tests.harness.kafka_writes import KafkaWrites, stored
-from tests.harness.logs import T
+from tests.harness.logs import T, append, append_marker
 from tests.harness.records import batch
 from tests.harness.run import Finished
 from tests.harness.wait import wait_until
@@ -78,6 +78,24 @@ def dump(directory: Path, kinds: Iterable[FileKind], *options: str) -> Finished:
     assert chosen
     arguments = [*options, "--files", ",".join(chosen)]
     return kafka_tool("org.apache.kafka.tools.DumpLogSegments", *arguments)
+
+
+def test_transactions_are_read(tmp_path: Path) -> None:
+    """Markers, the transaction index, and the open transaction in the producer snapshot."""
+    directory = tmp_path / "topic-0"
+    log = opened(directory)
+    for producer in (4, 5, 6):
+        append(log, batch(b"v", producer=(producer, 2, 0), transactional=True))
+    append_marker(log, 4, 3, committed=False, coordinator_epoch=8)
+    append_marker(log, 5, 3, committed=True, coordinator_epoch=8)
+    log.close()
+    kinds = (FileKind.LOG, FileKind.TRANSACTION_INDEX, FileKind.PRODUCER_SNAPSHOT)
+    told = dump(directory, kinds, "--print-data-log")
+    assert not complaints(told)
+    assert "endTxnMarker: ABORT coordinatorEpoch: 8" in told.out
+    assert "endTxnMarker: COMMIT coordinatorEpoch: 8" in told.out
+    assert "producerId: 4 firstOffset: 0 lastOffset: 3 lastStableOffset: 1" in told.out
+    assert re.search(r"producerId: 6 .*coordinatorEpoch: -1 currentTxnFirstOffset: .*2", told.out)
 
 
 INDEXES: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)

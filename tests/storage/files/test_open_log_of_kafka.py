@@ -23,6 +23,7 @@ from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log
 from tests.harness.kafka_writes import STEP_MS, KafkaWrites, KafkaWrote
+from tests.harness.logs import append_marker
 from tests.harness.records import batch
 
 KEYS: Final = [
@@ -133,6 +134,51 @@ def test_its_producers_are_known(kafka_wrote: KafkaWrites, tmp_path: Path) -> No
         found = {each.producer_id: each.batches[-1] for each in log.producers()}
         assert found == {each.producer_id: each.batches[-1] for each in known}
         assert log.last_stable_offset(end) == (8 if key[0] == "transactions" else end)
+
+
+TRANSACTIONS: Final = ("transactions", 0)
+
+
+def check_transactions(log: Log) -> None:
+    """Offsets 0 to 3 are committed, 4 to 7 aborted, and 8 on is open."""
+    (found,) = log.aborted_transactions(0, log.log_end_offset)
+    assert (found.first_offset, found.last_offset, found.last_stable_offset) == (4, 7, 8)
+    (producer,) = log.producers()
+    assert producer.producer_id == found.producer_id
+    assert log.last_stable_offset(log.log_end_offset) == producer.txn_first_offset == 8
+
+
+def test_its_aborted_transactions_are_known(wrote: KafkaWrote, folder: Path) -> None:
+    log, _ = opened(folder, TRANSACTIONS, wrote)
+    check_transactions(log)
+
+
+def test_after_a_kill_its_transaction_index_is_made_again_as_it_was(
+    kafka_wrote: KafkaWrites, tmp_path: Path
+) -> None:
+    folder = kafka_wrote.killed.copy(tmp_path / "logs")
+    (index,) = (folder / directory_name(*TRANSACTIONS)).glob("*.txnindex")
+    data = index.read_bytes()
+    index.unlink()
+    log, _ = opened(folder, TRANSACTIONS, kafka_wrote.killed)
+    check_transactions(log)
+    assert index.read_bytes() == data
+
+
+def test_its_open_transaction_is_gone_on_with(wrote: KafkaWrote, folder: Path) -> None:
+    log, _ = opened(folder, TRANSACTIONS, wrote)
+    (producer,) = log.producers()
+    ended = append_marker(
+        log,
+        producer.producer_id,
+        producer.producer_epoch + 1,
+        committed=False,
+        coordinator_epoch=producer.coordinator_epoch,
+        transaction_version=2,
+    )
+    assert isinstance(ended, AppendResult)
+    assert log.last_stable_offset(log.log_end_offset) == log.log_end_offset
+    assert [each.first_offset for each in log.aborted_transactions(0, 100)] == [4, 8]
 
 
 def test_it_is_gone_on_with(wrote: KafkaWrote, folder: Path, key: tuple[str, int]) -> None:

@@ -98,6 +98,16 @@ def test_a_file_that_is_not_as_it_was_written_is_rebuilt(
     assert files.read(INDEX) == encode_transactions(ABORTED[:1])
 
 
+def test_a_file_from_before_a_failure_is_not_the_new_segments(files: FaultyFileSystem) -> None:
+    log = reopen(files, CONFIG, clean=True, now_ms=NOW).log
+    for _ in range(4):
+        append(log)
+    files.write_atomic(SECOND, encode_transactions(ABORTED[1:]), sync=True)
+    log.roll(NOW)
+    assert log.aborted_transactions(0, 100) == ()
+    assert not files.exists(SECOND)
+
+
 def test_truncation_cuts_the_file(files: FaultyFileSystem) -> None:
     log = write(files)
     log.truncate_to(5)

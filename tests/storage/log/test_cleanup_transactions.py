@@ -128,6 +128,18 @@ def test_a_marker_stays_until_its_horizon_when_no_record_is_left() -> None:
     assert markers(log) == []
 
 
+def test_a_commit_marker_stays_as_long_as_a_record_of_its_transaction() -> None:
+    log = new_log(CONFIG)
+    write(log, 4, 0, (b"a", b"committed"))
+    end(log, 4, committed=True, epoch=1)
+    append(log, batch(producer=(4, 1, 0)))
+    append_plain(log, b"z")
+    for passed in (0, 5, 1_005, 5_000):
+        compact(log, NOW + passed)
+        append_plain(log, b"x")
+    assert markers(log) == [(1, None)]
+
+
 def test_a_commit_marker_goes_likewise_when_its_records_were_replaced() -> None:
     log = new_log(CONFIG)
     write(log, 4, 0, (b"a", b"committed"))

@@ -180,6 +180,16 @@ def test_the_list_ends_where_no_later_transaction_can_be_of_use() -> None:
     assert aborted(log, 4, 7) == [(4, 4, 5), (4, 6, 7)]
 
 
+def test_transactions_that_ran_at_the_same_time_are_all_listed() -> None:
+    log = new_log()
+    for producer in (4, 5, 6):
+        write(log, producer, 0)
+    for producer in (5, 6, 4):
+        end(log, producer)
+    assert aborted(log, 0, 1) == [(4, 0, 5)]
+    assert aborted(log, 1, 2) == [(5, 1, 3), (4, 0, 5)]
+
+
 def test_an_abort_without_records_is_not_listed() -> None:
     log = new_log()
     end(log, 4)
@@ -280,6 +290,7 @@ def test_retention_takes_the_transactions_of_its_segments() -> None:
     log.roll(NOW)
     write(log, 5, 0)
     end(log, 5)
+    assert aborted(log) == [(4, 0, 1), (5, 2, 3)]
     log.advance_log_start(2)
     assert aborted(log) == [(5, 2, 3)]
 

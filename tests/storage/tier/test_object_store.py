@@ -25,6 +25,7 @@ def test_the_suffixes_are_those_of_kafkas_files() -> None:
         ".log",
         ".index",
         ".timeindex",
+        ".txnindex",
         ".snapshot",
         ".leader-epoch-checkpoint",
     ]
