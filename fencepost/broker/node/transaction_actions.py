@@ -17,6 +17,7 @@ from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.metadata.image import TRANSACTION_TOPIC
 from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.node.operator_actions import find_leader
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.transactions.transaction_coordinator import (
     NEVER_TIMES_OUT,
@@ -151,7 +152,7 @@ def abort_hanging(
     :raises ControllerError: INVALID_TXN_STATE when the producer has no open transaction there, or
         its coordinator knows of it.
     """
-    replica = _leader(cluster, topic, index)
+    _, replica = find_leader(cluster, topic, index)
     producer = _open_producer(replica, producer_id)
     _check_unknown(cluster, topic, index, producer_id)
     marker = TransactionMarker(
@@ -164,17 +165,6 @@ def abort_hanging(
     answer = _write_marker(cluster, replica, marker)
     cluster.scheduler.run_due()
     return answer
-
-
-def _leader(cluster: Cluster, topic: str, index: int) -> Replica:
-    broker_id = cluster.controller.partition(topic, index).leader
-    broker = cluster.brokers.get(broker_id)
-    replica = None if broker is None or not broker.running else broker.replicas.get((topic, index))
-    if replica is None or not replica.is_leader:
-        raise ControllerError(
-            ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{index} has no leader at present"
-        )
-    return replica
 
 
 def _open_producer(replica: Replica, producer_id: int) -> ProducerStateEntry:
