@@ -42,7 +42,6 @@ LATER: Final[Mapping[str, str]] = {
     "share_group_heartbeat": SHARE_GROUPS,
     "streams_group_describe": STREAMS_GROUPS,
     "streams_group_heartbeat": STREAMS_GROUPS,
-    "txn_offset_commit": TRANSACTIONS,
     "write_share_group_state": SHARE_GROUPS,
 }
 """What a later release brings, of the APIs that are advertised to clients."""

@@ -25,8 +25,8 @@ from tests.four_ways.ways import WAYS, Cast, RefusedSo
 from tests.harness.control_client import covers
 
 VOLATILE: Final = frozenset(
-    "answered_ms connection correlation_id elapsed_us member_id newest now_ms number time_ms"
-    " topic_id".split()
+    "answered_ms connection correlation_id elapsed_us member_id newest now_ms number producer_id"
+    " start_ms time_ms topic_id".split()
 )
 """What differs each time that the same is done."""
 

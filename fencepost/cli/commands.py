@@ -46,6 +46,7 @@ GROUPS: Final = MappingProxyType(
         "records": "Produce, read and expect records.",
         "tier": "Use a partition's remote tier now, lose it, and let it fail or be late.",
         "topic": "Create and delete topics.",
+        "transaction": "Look at a transaction, end it, and hold its markers.",
         "trace": "See what clients asked and what they were answered.",
     }
 )
@@ -99,16 +100,17 @@ def _with_list_subcommand(arguments: Sequence[str]) -> Sequence[str]:
 
 def _with_words_first(arguments: Sequence[str]) -> Sequence[str]:
     """``fencepost group NAME wait`` is ``fencepost group wait NAME``; no word is ``show``."""
-    first, rest = list(arguments[:1]), list(arguments[1:])
-    words = [name.split()[1] for name, verb in BY_WORDS.items() if verb.name_first]
-    if first != ["group"] or not rest or rest[0].startswith("-"):
+    first, rest = "".join(arguments[:1]), list(arguments[1:])
+    words = [name.split()[1] for name in BY_WORDS if name.startswith(f"{first} ")]
+    names_first = {name.split()[0] for name, verb in BY_WORDS.items() if verb.name_first}
+    if first not in names_first or not rest or rest[0].startswith("-"):
         return arguments
     name, *more = rest
     has_second = bool(more) and not more[0].startswith("-")
     if name in words and (has_second or not more or not _HELP.isdisjoint(more)):
         return arguments
     word = more.pop(0) if has_second else SHOW
-    return ["group", word, name, *more]
+    return [first, word, name, *more]
 
 
 def make_app(arguments: Sequence[str] = ()) -> typer.Typer:

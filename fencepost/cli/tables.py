@@ -27,6 +27,7 @@ from fencepost.cli.partition_tables import (
     state_style,
 )
 from fencepost.cli.record_tables import record_answer
+from fencepost.cli.transaction_tables import transaction_table
 from fencepost.verbs import exchange_text
 from fencepost.verbs.answers import Answer, Done, Health
 from fencepost.verbs.answers.cluster import (
@@ -48,6 +49,7 @@ from fencepost.verbs.answers.topics import (
     TierState,
     TopicState,
 )
+from fencepost.verbs.answers.transactions import TransactionsState, TransactionState
 from fencepost.verbs.partition_text import join_numbers
 from fencepost.verbs.timeline_text import timeline_text
 
@@ -101,6 +103,8 @@ def one(answer: Answer) -> Sequence[Block]:
             return record_answer(answer)
         case GroupsState() | GroupState():
             return group_answer(answer)
+        case TransactionsState() | TransactionState():
+            return [transaction_table(answer)]
         case BrokerState() | TopicState() | FaultState() | TierFaultState():
             return [many(type(answer), [answer])]
         case ClockState():

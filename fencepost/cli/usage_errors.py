@@ -22,6 +22,7 @@ from fencepost.protocol.lookup import (
 from fencepost.verbs.answers.cluster import FaultState
 from fencepost.verbs.answers.groups import GroupsState
 from fencepost.verbs.answers.topics import TopicState
+from fencepost.verbs.answers.transactions import TransactionsState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import ControlConnection, Refused, VerbError
 
@@ -153,6 +154,11 @@ def suggest_existing(
             case "GROUP_ID_NOT_FOUND":
                 groups = line.call(VERBS["groups"], GroupsState, {}, {}).groups
                 return suggestion(str(path.get("group")), [each.group for each in groups])
+            case "TRANSACTIONAL_ID_NOT_FOUND":
+                found = line.call(VERBS["transactions"], TransactionsState, {}, {}).transactions
+                return suggestion(
+                    str(path.get("transactional_id")), [each.transactional_id for each in found]
+                )
             case "RESOURCE_NOT_FOUND" if "id" in path:
                 faults = line.call_list(VERBS["faults"], FaultState, {}, {})
                 return suggestion("", [str(each.id) for each in faults])

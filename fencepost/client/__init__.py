@@ -10,15 +10,17 @@ list offsets, the end of a leader epoch), `cluster` (metadata, coordinators, pro
 `groups` (join, sync, heartbeat, leave, commit, committed). Their arguments and answers are data:
 `model`, and `batches` for records.
 
-Two parts are for applications, and do retry and look for leaders: `appender`, with conditional
-appends (KIP-27), and `asyncio_consumer`, a consumer on the core in `consumer`. The public names
-stand here and in docs/client.md; each is imported on first use.
+Three parts are for applications, and do retry and look for leaders: `appender`, with conditional
+appends (KIP-27), `transactional_producer` (KIP-98) on the requests in `transactions`, and
+`asyncio_consumer`, a consumer on the core in `consumer`. The public names stand here and in
+docs/client.md; each is imported on first use.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from fencepost.client.aborted_transactions import AbortedTransaction
     from fencepost.client.append_outcomes import (
         Appended,
         AppendRefused,
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from fencepost.client.model import (
+        ConsumerGroupMetadata,
         EpochEnd,
         Fetched,
         FoundOffset,
@@ -81,8 +84,22 @@ if TYPE_CHECKING:
         produce,
         produce_set,
     )
+    from fencepost.client.transaction_errors import (
+        ProducerFenced,
+        TransactionAbortable,
+        TransactionError,
+        TransactionFailed,
+    )
+    from fencepost.client.transactional_producer import ProducerState, TransactionalProducer
+    from fencepost.client.transactions import (
+        add_offsets_to_txn,
+        add_partitions_to_txn,
+        end_txn,
+        txn_offset_commit,
+    )
 
 __all__ = [
+    "AbortedTransaction",
     "AppendRefused",
     "Appended",
     "Appender",
@@ -91,6 +108,7 @@ __all__ = [
     "Connection",
     "Consumer",
     "ConsumerError",
+    "ConsumerGroupMetadata",
     "ConsumerRebalanceListener",
     "ConsumerRecord",
     "ConsumerRecords",
@@ -120,14 +138,23 @@ __all__ = [
     "OutcomeUnknown",
     "Partition",
     "Produced",
+    "ProducerFenced",
+    "ProducerState",
     "RequestRefused",
     "Sequenced",
     "TimedOut",
+    "TransactionAbortable",
+    "TransactionError",
+    "TransactionFailed",
+    "TransactionalProducer",
     "TruncatedPartitionError",
     "Truncation",
     "Unreachable",
+    "add_offsets_to_txn",
+    "add_partitions_to_txn",
     "connect",
     "encode_records",
+    "end_txn",
     "fetch",
     "find_leader",
     "init_producer_id",
@@ -136,9 +163,11 @@ __all__ = [
     "offset_for_leader_epoch",
     "produce",
     "produce_set",
+    "txn_offset_commit",
 ]
 
 _PUBLIC_NAMES: Final = {
+    "aborted_transactions": ("AbortedTransaction",),
     "appender": ("Appender",),
     "asyncio_consumer": ("Consumer", "ConsumerRebalanceListener"),
     "batches": ("FetchedRecord", "FetchedRecords", "NewRecord", "Sequenced", "encode_records"),
@@ -173,6 +202,7 @@ _PUBLIC_NAMES: Final = {
         "Unreachable",
     ),
     "model": (
+        "ConsumerGroupMetadata",
         "EpochEnd",
         "Fetched",
         "FoundOffset",
@@ -194,6 +224,19 @@ _PUBLIC_NAMES: Final = {
         "offset_for_leader_epoch",
         "produce",
         "produce_set",
+    ),
+    "transaction_errors": (
+        "ProducerFenced",
+        "TransactionAbortable",
+        "TransactionError",
+        "TransactionFailed",
+    ),
+    "transactional_producer": ("ProducerState", "TransactionalProducer"),
+    "transactions": (
+        "add_offsets_to_txn",
+        "add_partitions_to_txn",
+        "end_txn",
+        "txn_offset_commit",
     ),
 }
 """The module of each public name."""

@@ -4,11 +4,12 @@ A client with many records of a kind encodes a batch at once, without an object 
 Such a batch is sent as it is, and read again only where the log is compared record by record.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, overload
 
+from fencepost.client.aborted_transactions import AbortedBatches, AbortedTransaction
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.record_reader import iter_records
@@ -74,7 +75,8 @@ class FetchedRecords:
     corrupt: str | None
     """What is wrong with the first batch that is broken; None where none is."""
     batches: tuple[BatchHeader, ...] = ()
-    """The headers of the whole batches, in their order, those of control records too."""
+    """The headers of the whole batches, in their order, those of control records too, and those
+    of aborted transactions."""
 
 
 def encode_records(
@@ -83,6 +85,7 @@ def encode_records(
     base_offset: int = 0,
     codec: Codec = Codec.NONE,
     sequenced: Sequenced = NOT_SEQUENCED,
+    transactional: bool = False,
 ) -> bytearray:
     """One batch of all the records.
 
@@ -99,21 +102,27 @@ def encode_records(
         producer_id=sequenced.producer_id,
         producer_epoch=sequenced.producer_epoch,
         base_sequence=sequenced.base_sequence,
+        transactional=transactional,
     )
 
 
-def decode_records(buffers: Sequence[Buffer], start: int) -> FetchedRecords:
+def decode_records(
+    buffers: Sequence[Buffer], start: int, aborted: Iterable[AbortedTransaction] = ()
+) -> FetchedRecords:
     """The records from an offset on; control records are left out, a cut last batch as well.
 
     :param start: The fetch offset: the first batch may begin before it.
+    :param aborted: Transactions whose records are left out.
     """
+    aborted_batches = AbortedBatches(aborted)
     found: list[FetchedRecord] = []
     headers: list[BatchHeader] = []
     corrupt: str | None = None
     try:
         for buffer in buffers:
             for at, header in _intact_batches(buffer):
-                records = () if header.is_control else tuple(iter_records(buffer, at))
+                left_out = aborted_batches.contains(buffer, at, header) or header.is_control
+                records = () if left_out else tuple(iter_records(buffer, at))
                 epoch = header.partition_leader_epoch
                 found += (_fetched(each, epoch) for each in records if each.offset >= start)
                 headers.append(header)

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 from uuid import UUID
 
+from fencepost.client.batches import NOT_SEQUENCED, Sequenced
 from fencepost.client.connection import (
     DESCRIBE_CONFIGS,
     FIND_COORDINATOR,
@@ -30,7 +32,6 @@ from fencepost.protocol.messages.metadata import (
 
 _MANY_KEYS: Final = 4
 """From this version of FindCoordinator on, it asks for a list of keys."""
-_GROUP: Final = 0
 _TOPIC: Final = 2
 """The type of a topic in DescribeConfigs."""
 _NO_ID: Final = UUID(int=0)
@@ -87,9 +88,16 @@ class ClusterMetadata:
         return None if found is None else found.partitions.get(partition)
 
 
+class CoordinatorType(IntEnum):
+    """What a coordinator coordinates."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinator:
-    """Who coordinates a group."""
+    """Who coordinates a group or a transactional id."""
 
     version: int
     throttle_time_ms: int
@@ -103,7 +111,7 @@ class Coordinator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerId:
-    """The identity of an idempotent producer."""
+    """The identity of an idempotent or transactional producer."""
 
     version: int
     throttle_time_ms: int
@@ -157,15 +165,20 @@ async def resolve_topic_id(connection: Connection, partition: Partition, timeout
 
 
 async def find_coordinator(
-    connection: Connection, group: str, *, version: int | None = None, timeout_s: float = TIMEOUT_S
+    connection: Connection,
+    key: str,
+    *,
+    of: CoordinatorType = CoordinatorType.GROUP,
+    version: int | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> Coordinator:
-    """FindCoordinator (10) of a group."""
+    """FindCoordinator (10) of a group, or from version 1 on of a transactional id."""
     if version is None:
         version = await connection.best_version(FIND_COORDINATOR.api, timeout_s=timeout_s)
     if version < _MANY_KEYS:
-        request = FindCoordinatorRequest(key=group, key_type=_GROUP)
+        request = FindCoordinatorRequest(key=key, key_type=of)
     else:
-        request = FindCoordinatorRequest(coordinator_keys=(group,), key_type=_GROUP)
+        request = FindCoordinatorRequest(coordinator_keys=(key,), key_type=of)
     answer = await connection.ask(FIND_COORDINATOR, request, version, timeout_s=timeout_s)
     found = answer.coordinators[0] if version >= _MANY_KEYS and answer.coordinators else answer
     return Coordinator(
@@ -180,12 +193,30 @@ async def find_coordinator(
 
 
 async def init_producer_id(
-    connection: Connection, *, version: int | None = None, timeout_s: float = TIMEOUT_S
+    connection: Connection,
+    *,
+    transactional_id: str | None = None,
+    transaction_timeout_ms: int = 2**31 - 1,
+    producer: Sequenced = NOT_SEQUENCED,
+    version: int | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> ProducerId:
-    """InitProducerId (22) of an idempotent producer that has no transactions."""
+    """InitProducerId (22) of an idempotent producer, or of a transactional one.
+
+    With a transactional id it asks the coordinator, which aborts what is open, and fences the
+    producers that had the id before.
+
+    :param producer: The present producer id and epoch, to be given the next epoch (KIP-360, version
+        3).
+    """
     if version is None:
         version = await connection.best_version(INIT_PRODUCER_ID.api, timeout_s=timeout_s)
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=transaction_timeout_ms,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+    )
     answer = await connection.ask(INIT_PRODUCER_ID, request, version, timeout_s=timeout_s)
     return ProducerId(
         version=version,

@@ -35,10 +35,19 @@ from dataclasses import dataclass
 from typing import Generic
 
 from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+from fencepost.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
 )
+from fencepost.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from fencepost.protocol.messages.fetch import FetchRequest, FetchResponse
 from fencepost.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -61,6 +70,10 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
 )
 from fencepost.protocol.messages.produce import ProduceRequest, ProduceResponse
 from fencepost.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from fencepost.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -95,6 +108,16 @@ API_VERSIONS: Final[Call[ApiVersionsRequest, ApiVersionsResponse]] = Call(BY_NAM
 INIT_PRODUCER_ID: Final[Call[InitProducerIdRequest, InitProducerIdResponse]] = Call(
     BY_NAME["init_producer_id"]
 )
+ADD_PARTITIONS_TO_TXN: Final[Call[AddPartitionsToTxnRequest, AddPartitionsToTxnResponse]] = Call(
+    BY_NAME["add_partitions_to_txn"]
+)
+ADD_OFFSETS_TO_TXN: Final[Call[AddOffsetsToTxnRequest, AddOffsetsToTxnResponse]] = Call(
+    BY_NAME["add_offsets_to_txn"]
+)
+TXN_OFFSET_COMMIT: Final[Call[TxnOffsetCommitRequest, TxnOffsetCommitResponse]] = Call(
+    BY_NAME["txn_offset_commit"]
+)
+END_TXN: Final[Call[EndTxnRequest, EndTxnResponse]] = Call(BY_NAME["end_txn"])
 OFFSET_FOR_LEADER_EPOCH: Final[Call[OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse]] = (
     Call(BY_NAME["offset_for_leader_epoch"])
 )
@@ -128,6 +151,7 @@ class Connection:
         self._waiting: dict[int, Future[bytes]] = {}
         self._ended: KafkaClientError | None = None
         self._versions: dict[int, tuple[int, int]] | None = None
+        self._features: dict[str, int] = {}
         self._receiving = asyncio.create_task(self._receive())
 
     @property
@@ -179,7 +203,18 @@ class Connection:
             self._versions = {
                 each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
             }
+            self._features = {
+                each.name: each.max_version_level for each in answer.finalized_features
+            }
         return self._versions
+
+    async def finalized_level(self, feature: str, *, timeout_s: float = TIMEOUT_S) -> int:
+        """The finalized level of a feature when the versions were asked; 0 without any.
+
+        :raises KafkaClientError: As `ask`.
+        """
+        await self.versions(timeout_s=timeout_s)
+        return self._features.get(feature, 0)
 
     async def best_version(self, api: Api, *, timeout_s: float = TIMEOUT_S) -> int:
         """The highest version of an API that both sides know.

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from uuid import UUID
 
+from fencepost.client.aborted_transactions import AbortedTransaction
 from fencepost.client.batches import FetchedRecords
 
 
@@ -84,6 +85,9 @@ class Fetched:
     preferred_read_replica: int
     """-1 for none, and before version 11."""
     content: FetchedRecords
+    """Records of aborted transactions are among them."""
+    aborted: tuple[AbortedTransaction, ...] = ()
+    """With `Isolation.READ_COMMITTED`, the aborted transactions that have records in the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
+from fencepost.client.aborted_transactions import aborted_transactions
 from fencepost.client.batches import decode_records
 from fencepost.client.cluster import resolve_topic_id
 from fencepost.client.connection import (
@@ -62,18 +63,21 @@ async def produce(
     *,
     acks: int = -1,
     wait_ms: int = 30_000,
+    transactional_id: str | None = None,
     version: int | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Produced | None:
     """Produce (0): send batches as they are. None with acks=0, which is not answered.
 
     :param wait_ms: How long the broker may wait for other replicas, with acks=-1.
+    :param transactional_id: Of the producer whose transaction the batches belong to.
     """
     answers = await produce_set(
         connection,
         {partition: records},
         acks=acks,
         wait_ms=wait_ms,
+        transactional_id=transactional_id,
         version=version,
         timeout_s=timeout_s,
     )
@@ -86,6 +90,7 @@ async def produce_set(
     *,
     acks: int = -1,
     wait_ms: int = 30_000,
+    transactional_id: str | None = None,
     version: int | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> dict[Partition, Produced] | None:
@@ -101,7 +106,12 @@ async def produce_set(
         else partition.topic
         for partition in records
     }
-    request = ProduceRequest(acks=acks, timeout_ms=wait_ms, topic_data=_by_topic(records, named))
+    request = ProduceRequest(
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout_ms=wait_ms,
+        topic_data=_by_topic(records, named),
+    )
     if acks == 0:
         await connection.send(PRODUCE, request, version)
         return None
@@ -298,6 +308,7 @@ def _fetched(answer: FetchResponse, part: PartitionData, offset: int, version: i
         leader=(current.leader_id, current.leader_epoch) if current.leader_id >= 0 else None,
         preferred_read_replica=part.preferred_read_replica,
         content=decode_records(part.records or (), offset),
+        aborted=aborted_transactions(part),
     )
 
 

@@ -43,6 +43,7 @@ from fencepost.control import (
     routes_journal,
     routes_records,
     routes_tier,
+    routes_transactions,
     routes_verify,
 )
 from fencepost.control.access import Access
@@ -66,6 +67,7 @@ ROUTES: Final = (
     routes_journal,
     routes_records,
     routes_tier,
+    routes_transactions,
     routes_verify,
 )
 """Modules that fill `OPERATIONS`."""
@@ -135,9 +137,12 @@ def _route(operation: Operation) -> Route:
     return route
 
 
+_MAY_HAVE_SLASHES: Final = frozenset({"group", "member", "transactional_id"})
+
+
 def _parameter(name: str) -> str:
-    """A parameter in a route's path: names of groups and members may have slashes."""
-    return f"{{{name}:path}}" if name in ("group", "member") else f"{{{name}}}"
+    """A parameter in a route's path: the names that clients choose may have slashes."""
+    return f"{{{name}:path}}" if name in _MAY_HAVE_SLASHES else f"{{{name}}}"
 
 
 def _endpoint(operation: Operation) -> _Endpoint:

@@ -34,6 +34,7 @@ from fencepost.broker.server.server import Server
 from fencepost.broker.tiering.remote_log_manager import RemoteView
 from fencepost.broker.tiering.remote_storage_metrics import RemoteStorageMetrics
 from fencepost.control.group_metrics import group_families
+from fencepost.control.transaction_state import transaction_families
 from fencepost.protocol.errors import error_name
 
 MAX_PARTITIONS: Final = 250
@@ -79,6 +80,7 @@ def _families(server: Server, topics: Collection[str]) -> Iterator[Metric]:
     leaders = [(each.labels, each.leader) for each in told if each.leader is not None]
     yield from tier_families(server.cluster, leaders)
     yield from group_families(server.cluster, topics)
+    yield from transaction_families(server.cluster)
     yield _refusals(server)
     yield _gauge("log_memory_bytes", "What logs in memory take.", server.cluster.log_memory.used)
     yield _gauge(

@@ -14,6 +14,7 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.node import record_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.node.record_actions import ReadableRange, StoredRecord
+from fencepost.control.record_transactions import TransactionsInRange, transactions_in
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import CorruptBatch
@@ -37,6 +38,8 @@ async def batches_between(
 ) -> AsyncGenerator[ReadBatch, None]:
     """The batches with records from one offset (inclusive) to another (exclusive).
 
+    To a read_committed consumer the batches of aborted transactions have no records.
+
     :raises ControllerError: OFFSET_OUT_OF_RANGE when the log does not have an offset any more,
         CORRUPT_MESSAGE when a batch is broken, or what the log or the tier fails with.
     """
@@ -44,10 +47,19 @@ async def batches_between(
     while offset < end:
         before = offset
         portion = await _portion(cluster, readable, offset)
+        known: TransactionsInRange | None = None
         try:
             for header, records in record_actions.stored_records(portion):
                 if offset < header.next_offset:
-                    wanted = [each for each in records if offset <= each.record.offset < end]
+                    if header.is_transactional and known is None:
+                        known = await transactions_in(cluster, readable, offset)
+                    state = None if known is None else known.state_of(header)
+                    left_out = readable.committed and state == "aborted"
+                    wanted = [
+                        each if state is None else each._replace(transaction=state)
+                        for each in records
+                        if offset <= each.record.offset < end and not left_out
+                    ]
                     offset = header.next_offset
                     yield ReadBatch(wanted, min(offset, end))
                 if offset >= end:

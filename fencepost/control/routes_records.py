@@ -108,7 +108,7 @@ async def _read(cluster: Cluster, readable: ReadableRange, wanted: RecordsQuery)
 
 
 def _record_state(index: int, stored: StoredRecord, encoding: Encoding) -> RecordState:
-    record, header = stored
+    record, header, transaction = stored
     shown = show_record(record.key, record.value, record.headers, encoding)
     is_idempotent = header.producer_id != NO_PRODUCER_ID
     sequence = increment_sequence(header.base_sequence, record.offset - header.base_offset)
@@ -124,7 +124,7 @@ def _record_state(index: int, stored: StoredRecord, encoding: Encoding) -> Recor
         producer_id=header.producer_id if is_idempotent else None,
         producer_epoch=header.producer_epoch if is_idempotent else None,
         sequence=sequence if is_idempotent else None,
-        transaction=None,
+        transaction=transaction,
     )
 
 

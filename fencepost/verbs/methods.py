@@ -28,6 +28,7 @@ from fencepost.verbs.answers.topics import (
     TierState,
     TopicState,
 )
+from fencepost.verbs.answers.transactions import TransactionsState, TransactionState
 from fencepost.verbs.answers.verify import Verified
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import Remote
@@ -592,6 +593,110 @@ class Verbs:
             },
             {
                 "topics": topics,
+            },
+        )
+
+    def transactions(
+        self,
+    ) -> TransactionsState:
+        """List all transactional ids, by name."""
+        return self.remote.call(VERBS["transactions"], TransactionsState, {}, {})
+
+    def transaction(
+        self,
+        transactional_id: str,
+    ) -> TransactionState:
+        """Show a transactional id: its producer, and what its transaction has."""
+        return self.remote.call(
+            VERBS["transaction"],
+            TransactionState,
+            {
+                "transactional_id": transactional_id,
+            },
+            {},
+        )
+
+    def abort_transaction(
+        self,
+        transactional_id: str,
+    ) -> TransactionState:
+        """Abort an open transaction and fence its producer, as its coordinator may."""
+        return self.remote.call(
+            VERBS["abort_transaction"],
+            TransactionState,
+            {
+                "transactional_id": transactional_id,
+            },
+            {},
+        )
+
+    def abort_hanging_transaction(
+        self,
+        topic: str,
+        partition: int,
+        producer_id: int,
+    ) -> PartitionState:
+        """Abort a producer's open transaction in a partition that no coordinator knows."""
+        return self.remote.call(
+            VERBS["abort_hanging_transaction"],
+            PartitionState,
+            {},
+            {
+                "topic": topic,
+                "partition": partition,
+                "producer_id": producer_id,
+            },
+        )
+
+    def expire_transaction(
+        self,
+        transactional_id: str,
+    ) -> TransactionState:
+        """Move the manual clock until a transaction times out, or an idle id is forgotten."""
+        return self.remote.call(
+            VERBS["expire_transaction"],
+            TransactionState,
+            {
+                "transactional_id": transactional_id,
+            },
+            {},
+        )
+
+    def hold_marker(
+        self,
+        transactional_id: str,
+        topic: str,
+        partition: int,
+    ) -> TransactionState:
+        """Hold the markers of a transactional id on their way to a partition."""
+        return self.remote.call(
+            VERBS["hold_marker"],
+            TransactionState,
+            {
+                "transactional_id": transactional_id,
+            },
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+        )
+
+    def release_marker(
+        self,
+        transactional_id: str,
+        topic: str,
+        partition: int,
+    ) -> TransactionState:
+        """Let the markers of a transactional id go to a partition again."""
+        return self.remote.call(
+            VERBS["release_marker"],
+            TransactionState,
+            {
+                "transactional_id": transactional_id,
+            },
+            {
+                "topic": topic,
+                "partition": partition,
             },
         )
 
@@ -1433,6 +1538,110 @@ class AsyncVerbs:
             },
             {
                 "topics": topics,
+            },
+        )
+
+    async def transactions(
+        self,
+    ) -> TransactionsState:
+        """List all transactional ids, by name."""
+        return await self.remote.call(VERBS["transactions"], TransactionsState, {}, {})
+
+    async def transaction(
+        self,
+        transactional_id: str,
+    ) -> TransactionState:
+        """Show a transactional id: its producer, and what its transaction has."""
+        return await self.remote.call(
+            VERBS["transaction"],
+            TransactionState,
+            {
+                "transactional_id": transactional_id,
+            },
+            {},
+        )
+
+    async def abort_transaction(
+        self,
+        transactional_id: str,
+    ) -> TransactionState:
+        """Abort an open transaction and fence its producer, as its coordinator may."""
+        return await self.remote.call(
+            VERBS["abort_transaction"],
+            TransactionState,
+            {
+                "transactional_id": transactional_id,
+            },
+            {},
+        )
+
+    async def abort_hanging_transaction(
+        self,
+        topic: str,
+        partition: int,
+        producer_id: int,
+    ) -> PartitionState:
+        """Abort a producer's open transaction in a partition that no coordinator knows."""
+        return await self.remote.call(
+            VERBS["abort_hanging_transaction"],
+            PartitionState,
+            {},
+            {
+                "topic": topic,
+                "partition": partition,
+                "producer_id": producer_id,
+            },
+        )
+
+    async def expire_transaction(
+        self,
+        transactional_id: str,
+    ) -> TransactionState:
+        """Move the manual clock until a transaction times out, or an idle id is forgotten."""
+        return await self.remote.call(
+            VERBS["expire_transaction"],
+            TransactionState,
+            {
+                "transactional_id": transactional_id,
+            },
+            {},
+        )
+
+    async def hold_marker(
+        self,
+        transactional_id: str,
+        topic: str,
+        partition: int,
+    ) -> TransactionState:
+        """Hold the markers of a transactional id on their way to a partition."""
+        return await self.remote.call(
+            VERBS["hold_marker"],
+            TransactionState,
+            {
+                "transactional_id": transactional_id,
+            },
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+        )
+
+    async def release_marker(
+        self,
+        transactional_id: str,
+        topic: str,
+        partition: int,
+    ) -> TransactionState:
+        """Let the markers of a transactional id go to a partition again."""
+        return await self.remote.call(
+            VERBS["release_marker"],
+            TransactionState,
+            {
+                "transactional_id": transactional_id,
+            },
+            {
+                "topic": topic,
+                "partition": partition,
             },
         )
 

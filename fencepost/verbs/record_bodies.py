@@ -236,7 +236,7 @@ class RecordsQuery(Body):
     encoding: Encoding = "text"
     """Of keys, values and headers; a record that it cannot show has another."""
     isolation: Isolation = "read_uncommitted"
-    """``read_committed`` ends at the last stable offset."""
+    """``read_committed`` ends at the last stable offset, and leaves out what was aborted."""
 
     @model_validator(mode="after")
     def _is_one_range(self) -> Self:
@@ -268,7 +268,7 @@ class ExpectBody(_EncodedBody):
     encoding: Encoding = "text"
     """Of the key, the value and the headers."""
     isolation: Isolation = "read_uncommitted"
-    """``read_committed`` ends at the last stable offset."""
+    """``read_committed`` ends at the last stable offset, and leaves out what was aborted."""
     timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS
     """In real time."""
 

@@ -21,7 +21,15 @@ REPLICA: Final = f"{PARTITION}/replicas/{{broker}}"
 BROKER: Final = "/v1/brokers/{broker}"
 FAULT: Final = "/v1/faults/{id}"
 GROUP: Final = "/v1/groups/{group}"
-PLACE: Final = {"topic": "t", "partition": 0, "broker": 3, "group": "g", "member": "m", "id": 1}
+PLACE: Final = {
+    "topic": "t",
+    "partition": 0,
+    "broker": 3,
+    "group": "g",
+    "member": "m",
+    "id": 1,
+    "transactional_id": "x",
+}
 EVENTS: Final = ("GET", "/v1/events")
 """Answers a stream; `test_the_data_of_an_event_is_as_described` reads it."""
 NEED_MEMBERS: Final = (
@@ -29,6 +37,13 @@ NEED_MEMBERS: Final = (
     ("POST", f"{GROUP}/members/{{member}}/remove"),
 )
 """Answer a group as others do; test_routes_groups.py has one with members."""
+TRANSACTION: Final = "/v1/transactions/{transactional_id}"
+NEED_TRANSACTIONS: Final = (
+    ("GET", TRANSACTION),
+    *(("POST", f"{TRANSACTION}/{verb}") for verb in ("abort", "expire", "hold", "release")),
+    ("POST", "/v1/transactions/abort"),
+)
+"""Answer a transaction, or a partition as others do; test_routes_transactions.py has them."""
 CALLS: Final[dict[tuple[str, str], Json]] = {
     ("GET", "/healthz"): None,
     ("GET", "/v1/cluster"): None,
@@ -54,6 +69,7 @@ CALLS: Final[dict[tuple[str, str], Json]] = {
     ("POST", f"{GROUP}/offsets"): {"offsets": [{"topic": "t", "partition": 0, "offset": 3}]},
     ("GET", "/v1/groups"): None,
     ("GET", GROUP): None,
+    ("GET", "/v1/transactions"): None,
     ("POST", f"{GROUP}/wait"): {"state": "Empty"},
     ("POST", f"{GROUP}/coordinator"): {"broker": 2},
     ("POST", f"{GROUP}/offsets/delete"): {"topics": ["t"]},
@@ -173,7 +189,7 @@ async def test_every_operation_answers_as_described(
     server: Server, control: httpx.AsyncClient, document: Json
 ) -> None:
     described = operations(document)
-    assert described.keys() == {*CALLS, *NEED_MEMBERS, EVENTS}
+    assert described.keys() == {*CALLS, *NEED_MEMBERS, *NEED_TRANSACTIONS, EVENTS}
     schemas = Schemas(document)
     for name, config in (
         ("t", "remote.storage.enable=true"),
@@ -250,8 +266,10 @@ async def test_examples_of_bodies_are_accepted(control: httpx.AsyncClient, docum
         "FaultBody": ["/v1/faults"],
         "TierFaultBody": ["/v1/tier/faults"],
     }
-    # Of a topic with a tier; a part of others; of a group with members; of requests to verify.
+    # Of a topic with a tier; a part of others; of a group with members; of requests to verify; of
+    # transactions.
     elsewhere = {"TierBody", "NewRecordBody", "OffsetBody", "GroupWaitBody", "VerifyBody"}
+    elsewhere |= {"HangingTransactionBody", "MarkerBody"}
     schemas = document["components"]["schemas"]
     assert {name for name in schemas if name.endswith("Body")} == accepted.keys() | elsewhere
     for name, paths in accepted.items():

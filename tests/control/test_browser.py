@@ -36,7 +36,9 @@ Attempt = tuple[str, str, str]
 
 def attack(verb: Verb) -> Json:
     """A verb as the page tries it; its body is the model's own example."""
-    path = verb.path.format(topic="orders", partition=0, broker=2, group="g", member="m", id=1)
+    path = verb.path.format(
+        topic="orders", partition=0, broker=2, group="g", member="m", transactional_id="x", id=1
+    )
     body = None
     if verb.method is Method.POST and verb.request_model is not None:
         body = verb.request_model.model_json_schema()["examples"][0]

@@ -45,6 +45,7 @@ async def test_the_cluster(server: Server, control: httpx.AsyncClient) -> None:
         "kraft.version": 1,
         "metadata.version": 30,
         "eligible.leader.replicas.version": 1,
+        "transaction.version": 2,
     }
     assert state["clock"]["mode"] == "real"
     now_ms = server.clock.wall_ms()

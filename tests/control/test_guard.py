@@ -44,7 +44,9 @@ async def serving(
 
 
 def path_of(verb: Verb) -> str:
-    return verb.path.format(topic="t", partition=0, broker=2, group="g", member="m", id=1)
+    return verb.path.format(
+        topic="t", partition=0, broker=2, group="g", member="m", transactional_id="x", id=1
+    )
 
 
 async def test_without_the_token_all_but_healthz_is_401(locked: httpx.AsyncClient) -> None:

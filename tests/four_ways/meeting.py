@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any, Final, TypeAlias
 
+from fencepost.client import Client, NewRecord, Partition, TransactionalProducer
 from fencepost.client.consumer_protocol import encode_assignment, encode_subscription
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -23,6 +25,7 @@ Meeting: TypeAlias = Callable[[tuple[str, int]], Json]
 CLIENT_ID: Final = "tester"
 TOPIC: Final = "t"
 GROUP: Final = "g"
+TRANSACTIONAL_ID: Final = "x"
 LATE_MS: Final = 120
 """A delay that is seen, and not much more."""
 _NOW_MS: Final = time.time_ns() // 10**6
@@ -113,6 +116,21 @@ def join(address: tuple[str, int]) -> str:
     assert (joined.error_code, synced.error_code) == (0, 0)
     member_id: str = joined.member_id
     return member_id
+
+
+def transact(bootstrap: str) -> None:
+    """Write a record to partition 0 in a transaction, which stays open."""
+
+    async def send() -> None:
+        async with Client(bootstrap, client_id=CLIENT_ID) as client:
+            producer = TransactionalProducer(client, TRANSACTIONAL_ID)
+            await producer.init()
+            await producer.begin()
+            await producer.send(
+                Partition(topic=TOPIC, index=0), [NewRecord(value=b"a", timestamp=_NOW_MS)]
+            )
+
+    asyncio.run(send())
 
 
 def fetch(address: tuple[str, int]) -> Json:

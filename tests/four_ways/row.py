@@ -30,6 +30,8 @@ PRODUCE: Final[Step] = ("produce", {})
 LIST_OFFSETS: Final[Step] = ("list_offsets", {})
 JOIN: Final[Step] = ("join", {})
 """A client becomes the one member of group ``g``."""
+TRANSACT: Final[Step] = ("transact", {})
+"""A client writes a record to the topic in a transaction of id ``x``, which stays open."""
 HOLD_THIRD: Final[Step] = ("hold", {**THIRD, "leave_isr": True})
 ADD_FAULT: Final[Step] = ("add_fault", {"api": "ListOffsets", "action": {"delay": 0}})
 

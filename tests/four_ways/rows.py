@@ -13,5 +13,16 @@ from tests.four_ways.rows_groups import GROUPS
 from tests.four_ways.rows_records import RECORDS
 from tests.four_ways.rows_tier import TIER
 from tests.four_ways.rows_topics import REPLICAS, TOPICS
+from tests.four_ways.rows_transactions import TRANSACTIONS
 
-ROWS: Final = (*LOOKING, *TOPICS, *REPLICAS, *BROKERS, *FAULTS, *TIER, *RECORDS, *GROUPS)
+ROWS: Final = (
+    *LOOKING,
+    *TOPICS,
+    *REPLICAS,
+    *BROKERS,
+    *FAULTS,
+    *TIER,
+    *RECORDS,
+    *GROUPS,
+    *TRANSACTIONS,
+)

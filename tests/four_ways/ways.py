@@ -27,11 +27,13 @@ from tests.four_ways.meeting import (
     CLIENT_ID,
     GROUP,
     TOPIC,
+    TRANSACTIONAL_ID,
     Json,
     join,
     list_offsets,
     produce,
     produce_key,
+    transact,
 )
 from tests.four_ways.row import FAULT_ID, MEMBER, SINCE, WATCH, Given, Row, Step
 
@@ -41,6 +43,8 @@ _ACTIONS: Final[dict[str, Given]] = {
     "produce_key": {**_CLIENT, "version": 9, "records": [{"key": "k", "value": "a"}], "acks": 1},
     "list_offsets": {**_CLIENT, "version": 7},
     "join": {"group": GROUP, "member": CLIENT_ID, "topics": [TOPIC]},
+    "begin_transaction": {"producer": TRANSACTIONAL_ID},
+    "send_in_transaction": {"producer": TRANSACTIONAL_ID, "topic": TOPIC, "records": ["a"]},
 }
 """What a client does before some rows, as steps of a scenario."""
 
@@ -70,6 +74,8 @@ class Cast:
         for name, given in steps:
             if name == WATCH[0]:
                 known[SINCE] = self._watch() - 1
+            elif name == "transact":
+                transact(self.cluster.bootstrap)
             elif name == "join":
                 known[MEMBER] = join(self.broker)
             elif name == "produce":
@@ -195,6 +201,8 @@ def _steps(name: str, given: Given) -> list[dict[str, Json]]:
     if name == WATCH[0]:
         created = {"name": TOPIC, "assignments": [[1, 2, 3]]}
         return [{"events": {}, "as": "watched"}, {"create_topic": created}]
+    if name == "transact":
+        return [*_steps("begin_transaction", {}), *_steps("send_in_transaction", {})]
     known = {
         FAULT_ID: "$fault.id",
         MEMBER: "$member.member_id",

@@ -61,6 +61,14 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
+from fencepost.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 from tests.protocol.bodies import Message, decode, encode
 
 
@@ -271,6 +279,50 @@ OFFSET_COMMIT: Final = (
         before=pack(">i", 2) + TOPIC_T + pack(">ih", 7, 3),
     ),
 )
+TXN_OFFSET_COMMIT: Final = (
+    Row(
+        api="txn_offset_commit",
+        version=2,
+        side="request",
+        message=TxnOffsetCommitRequest(
+            transactional_id="x",
+            group_id="g",
+            producer_id=4,
+            producer_epoch=1,
+            topics=(
+                TxnOffsetCommitRequestTopic(
+                    name="t",
+                    partitions=(
+                        TxnOffsetCommitRequestPartition(
+                            partition_index=7,
+                            committed_offset=40,
+                            committed_leader_epoch=5,
+                            committed_metadata="x",
+                        ),
+                    ),
+                ),
+            ),
+        ),
+        before=pack(">h1sh1sqh", 1, b"x", 1, b"g", 4, 1) + TOPIC_T + pack(">iq", 7, 40),
+        new=pack(">i", 5),
+        after=pack(">h1s", 1, b"x"),
+    ),
+    Row(
+        api="txn_offset_commit",
+        version=2,
+        side="response",
+        message=TxnOffsetCommitResponse(
+            throttle_time_ms=2,
+            topics=(
+                TxnOffsetCommitResponseTopic(
+                    name="t",
+                    partitions=(TxnOffsetCommitResponsePartition(partition_index=7, error_code=3),),
+                ),
+            ),
+        ),
+        before=pack(">i", 2) + TOPIC_T + pack(">ih", 7, 3),
+    ),
+)
 OFFSET_FETCH: Final = (
     Row(
         api="offset_fetch",
@@ -376,6 +428,7 @@ ROWS: Final = (
     *OFFSET_FOR_LEADER_EPOCH,
     *METADATA,
     *OFFSET_COMMIT,
+    *TXN_OFFSET_COMMIT,
     *OFFSET_FETCH,
     *LIST_OFFSETS,
 )

@@ -23,6 +23,7 @@ PLACE: Final[Given] = {
     "partition": 2,
     "broker": 3,
     "group": "g",
+    "transactional_id": "x",
     "member": "m",
     "id": 4,
 }
@@ -47,6 +48,9 @@ GIVEN: Final[dict[str, Given]] = {
     "move_coordinator": {"broker": 2},
     "set_offsets": {"offsets": [{"topic": "t", "partition": 0, "offset": 3}, "t:1:4"]},
     "delete_offsets": {"topics": ["t"]},
+    "abort_hanging_transaction": {"topic": "t", "partition": 1, "producer_id": 1000},
+    "hold_marker": {"topic": "t", "partition": 1},
+    "release_marker": {"topic": "t", "partition": 1},
     "kill_broker": {"fence": "never"},
     "isolate_broker": {"origin": [1], "fence": "timeout"},
     "add_fault": {

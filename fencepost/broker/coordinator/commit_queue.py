@@ -7,18 +7,35 @@ Kafka's ``DeferredEventQueue``: an operation completes when the high watermark p
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from fencepost.broker.core.scheduler import Scheduler, Timer
 from fencepost.broker.core.waits import Wait
+from fencepost.broker.produce.markers import append_marker
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.record_reader import iter_records
-from fencepost.protocol.records import Record, iter_headers
+from fencepost.protocol.records import NO_SEQUENCE, BatchHeader, Record, iter_headers
+from fencepost.protocol.transaction_markers import (
+    EndTransactionMarker,
+    TransactionMarker,
+    decode_marker,
+)
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
+from fencepost.storage.log.verification import VerificationGuard
 
 RecordT = TypeVar("RecordT")
+
+
+class LoadedBatch(NamedTuple):
+    """A batch of the log, as a shard that loads reads it."""
+
+    header: BatchHeader
+    records: Iterable[Record] = ()
+    """None of a control batch."""
+    marker: EndTransactionMarker | None = None
+    """Of a control batch that ends a transaction."""
 
 
 class PartitionLog(Protocol):
@@ -34,18 +51,27 @@ class PartitionLog(Protocol):
         """The first offset that is not committed."""
         ...
 
-    def append(self, batch: bytearray) -> int | ErrorCode:
+    def start_verification(
+        self, producer_id: int, epoch: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | ErrorCode | None:
+        """Begin to verify a transaction: see `Log.maybe_start_verification`."""
+        ...
+
+    def append(self, batch: bytearray, guard: VerificationGuard | None = None) -> int | ErrorCode:
         """Append one batch as acks=all does; the offset of its last record, or an error.
 
         The log owns the batch from then on.
+
+        :param guard: Of the verification, for the first batch of a transaction.
         """
         ...
 
-    def read_all(self) -> Iterable[Record]:
-        """Every record from the log's start to its end, committed or not, in offset order.
+    def append_marker(self, marker: TransactionMarker) -> int | ErrorCode:
+        """Append the marker that ends a transaction; its offset, or an error."""
+        ...
 
-        Control batches are left out.
-        """
+    def read_all(self) -> Iterable[LoadedBatch]:
+        """Every batch from the log's start to its end, committed or not, in offset order."""
         ...
 
     def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
@@ -95,14 +121,15 @@ class CommitQueue(Generic[RecordT]):
         offset: int,
         records: Sequence[RecordT],
         done: Callable[[ErrorCode], None] | None,
+        *,
         timeout_ms: int | None = None,
     ) -> None:
         """Add records that are in the log up to ``offset``; call ``done`` when it is committed.
 
-        :param timeout_ms: None is the queue's own.
-
         After the timeout ``done`` is called with COORDINATOR_NOT_AVAILABLE instead. The records
         stay in the queue and may still be committed.
+
+        :param timeout_ms: None for that of the queue.
         """
         pending = _PendingCommit(offset, records, done)
         self._pending.append(pending)
@@ -152,19 +179,38 @@ class ReplicaLog:
         """The first offset that is not committed."""
         return self._replica.high_watermark
 
-    def append(self, batch: bytearray) -> int | ErrorCode:
+    def start_verification(
+        self, producer_id: int, epoch: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | ErrorCode | None:
+        """Begin to verify a transaction: see `Log.maybe_start_verification`."""
+        if not self._leads:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return self._replica.log.maybe_start_verification(
+            producer_id, NO_SEQUENCE, epoch, supports_epoch_bump=supports_epoch_bump
+        )
+
+    def append(self, batch: bytearray, guard: VerificationGuard | None = None) -> int | ErrorCode:
         """Append one batch as acks=all does; the offset of its last record, or an error."""
         if not self._leads:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if not self._replica.has_min_isr():
             return ErrorCode.NOT_ENOUGH_REPLICAS
         result = self._replica.append(
-            batch, now_ms=self._scheduler.wall_ms(), origin=AppendOrigin.COORDINATOR
+            batch,
+            now_ms=self._scheduler.wall_ms(),
+            origin=AppendOrigin.COORDINATOR,
+            guard=guard,
         )
         return result.error if isinstance(result, AppendRejected) else result.last_offset
 
-    def read_all(self) -> Iterator[Record]:
-        """Every record from the log's start to its end, in offset order.
+    def append_marker(self, marker: TransactionMarker) -> int | ErrorCode:
+        """Append the marker that ends a transaction, as acks=all does; its offset, or an error."""
+        if not self._leads:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return append_marker(self._replica, marker, now_ms=self._scheduler.wall_ms())
+
+    def read_all(self) -> Iterator[LoadedBatch]:
+        """Every batch from the log's start to its end, in offset order.
 
         A log that cannot be read marks its replica offline, which closes the shard as well.
         """
@@ -183,9 +229,11 @@ class ReplicaLog:
                 return
             for buffer in read.buffers:
                 for at, header in iter_headers(buffer):
-                    offset = header.last_offset + 1
-                    if not header.is_control:
-                        yield from iter_records(buffer, at)
+                    offset = header.next_offset
+                    if header.is_control:
+                        yield LoadedBatch(header, marker=decode_marker(buffer, at))
+                    else:
+                        yield LoadedBatch(header, iter_records(buffer, at))
 
     def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
         """Call once the high watermark is above ``offset``; never, if leadership ends before."""

@@ -6,20 +6,28 @@ watermark has passed the records (acks=all). A request that changes nothing may 
 is not committed yet, and so waits until it is.
 
 Only the replay of records changes state: a broker that replays the log after an election has the
-same state.
+same state. Records that a transaction writes, and the markers that end it, are replayed as well;
+what they mean is the coordinator's (`CoordinatorShard.replay` and `replay_marker`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from fencepost.broker.coordinator import partition_for
-from fencepost.broker.coordinator.commit_queue import CommitQueue, PartitionLog
+from fencepost.broker.coordinator.commit_queue import CommitQueue, LoadedBatch, PartitionLog
 from fencepost.broker.coordinator.record_fields import MalformedRecord
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.core.waits import Wait
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.records import Record, build_batch
+from fencepost.protocol.records import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    Record,
+    build_batch,
+)
+from fencepost.protocol.transaction_markers import TransactionMarker
+from fencepost.storage.log.verification import VerificationGuard
 
 _T = TypeVar("_T")
 _RecordT = TypeVar("_RecordT")
@@ -36,6 +44,8 @@ CLIENT_ERRORS: Final = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    # Of the verification of a transaction; it has clients retry without a look for the coordinator.
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
 """Errors of the log, and the errors that clients of the coordinator get for them."""
 
@@ -66,11 +76,41 @@ class CoordinatorRecordSerde(Generic[_RecordT]):
     """The record; None for a key of an unknown type; raises MalformedRecord for broken bytes."""
 
 
+class TransactionalProducer(NamedTuple):
+    """The producer in whose transaction records are written."""
+
+    producer_id: int
+    producer_epoch: int
+    guard: VerificationGuard | None = None
+    """Of the verification that its first records in this log need."""
+
+
+NO_PRODUCER: Final = TransactionalProducer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+"""Of records that belong to no transaction."""
+
+
+class LoggedRecord(NamedTuple, Generic[_RecordT]):
+    """A record at its place in the log."""
+
+    record: _RecordT
+    offset: int
+    producer_id: int = NO_PRODUCER_ID
+    """Of the transaction that wrote it; -1 for none."""
+
+
+class EndTransaction(NamedTuple):
+    """A marker in the log: it ends the transaction of a producer."""
+
+    producer_id: int
+    committed: bool
+
+
 class CoordinatorShard(Generic[_StateT, _RecordT]):
     """The state of one partition. It loads at the end of the turn in which it is made.
 
     Subclasses add their requests, and what they keep in memory only, by four methods: `on_loaded`,
-    `on_replayed`, `on_committed` and `on_unloaded`.
+    `on_replayed`, `on_committed` and `on_unloaded`. One whose records are written in transactions
+    has its own `replay` and `replay_marker`.
     """
 
     def __init__(
@@ -93,7 +133,7 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
         self._log = log
         self._serde = serde
         self._closed = False
-        self._commits: CommitQueue[_RecordT] = CommitQueue(
+        self._commits: CommitQueue[LoggedRecord[_RecordT] | EndTransaction] = CommitQueue(
             log, scheduler, timeout_ms=commit_timeout_ms, on_commit=self._replay_committed
         )
         scheduler.soon(self._load)
@@ -112,43 +152,90 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
     def on_unloaded(self) -> None:
         """This broker lost the leadership: cancel timers, end parked requests."""
 
+    def replay(self, state: _StateT, logged: LoggedRecord[_RecordT]) -> None:
+        """Apply a record to one of the two states."""
+        state.replay(logged.record)
+
+    def replay_marker(self, state: _StateT, marker: EndTransaction) -> None:
+        """Apply a marker to one of the two states; nothing where no transaction writes records."""
+
     # -- changes ---------------------------------------------------------------------------------
 
     def write(
         self,
         records: Sequence[_RecordT],
         done: Callable[[ErrorCode], None],
+        *,
+        producer: TransactionalProducer = NO_PRODUCER,
         timeout_ms: int | None = None,
     ) -> None:
         """Append records and replay them.
 
         :param done: Called with NONE once they are committed, or with the error.
+        :param producer: Whose transaction they belong to.
         :param timeout_ms: How long ``done`` waits; None is the commit timeout of the shard.
         """
         if self._closed:
             done(ErrorCode.NOT_COORDINATOR)
             return
         try:
-            batch = self._batch(records)
+            batch = self._batch(records, producer)
         except MalformedRecord:
             done(ErrorCode.UNKNOWN_SERVER_ERROR)
             return
-        offset = self._log.append(batch)
+        offset = self._log.append(batch, producer.guard)
         if isinstance(offset, ErrorCode):
             done(CLIENT_ERRORS.get(offset, offset))
             return
-        for record in records:
-            self._replay(record)
-        self._commits.add(offset, records, done, timeout_ms)
+        first = offset + 1 - len(records)
+        logged = [
+            LoggedRecord(record, first + index, producer.producer_id)
+            for index, record in enumerate(records)
+        ]
+        for each in logged:
+            self._replay(each)
+        self._commits.add(offset, logged, done, timeout_ms=timeout_ms)
+
+    def start_verification(
+        self, producer: TransactionalProducer, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | ErrorCode | None:
+        """Begin to verify a transaction before its records: see `Log.maybe_start_verification`."""
+        found = self._log.start_verification(
+            producer.producer_id, producer.producer_epoch, supports_epoch_bump=supports_epoch_bump
+        )
+        return CLIENT_ERRORS.get(found, found) if isinstance(found, ErrorCode) else found
+
+    def complete_transaction(
+        self, marker: TransactionMarker, done: Callable[[ErrorCode], None], *, timeout_ms: int
+    ) -> None:
+        """Append the marker that ends a transaction, and replay it.
+
+        :param done: Called with NONE once it is committed; with the error of the log, as it is;
+            with COORDINATOR_NOT_AVAILABLE after the timeout, or NOT_COORDINATOR.
+        """
+        if self._closed:
+            done(ErrorCode.NOT_COORDINATOR)
+            return
+        offset = self._log.append_marker(marker)
+        if isinstance(offset, ErrorCode):
+            done(offset)
+            return
+        ended = EndTransaction(marker.producer_id, marker.committed)
+        self.replay_marker(self.latest, ended)
+        self._commits.add(offset, (ended,), done, timeout_ms=timeout_ms)
 
     def commit_result(
-        self, result: CoordinatorResult[_T, _RecordT], on_error: Callable[[ErrorCode, _T], _T]
+        self,
+        result: CoordinatorResult[_T, _RecordT],
+        on_error: Callable[[ErrorCode, _T], _T],
+        producer: TransactionalProducer = NO_PRODUCER,
     ) -> _T | Wait[_T]:
         """The result's response once its records are committed.
 
         Without records: once all that was written before is committed.
 
         :param on_error: Makes the response where the records cannot be committed.
+        :param producer: Whose transaction the records belong to.
         """
         answer: Wait[_T] = Wait()
 
@@ -157,25 +244,35 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
             answer.complete(on_error(error, result.response) if failed else result.response)
 
         if result.records:
-            self.write(result.records, done)
+            self.write(result.records, done, producer=producer)
         else:
             self._commits.after_all(done)
         return answer if answer.result is None else answer.result
 
-    def _batch(self, records: Sequence[_RecordT]) -> bytearray:
+    def _batch(self, records: Sequence[_RecordT], producer: TransactionalProducer) -> bytearray:
         now_ms = self.scheduler.wall_ms()
         encoded = [self._serde.encode(record) for record in records]
         return build_batch(
-            [Record(index, now_ms, key, value) for index, (key, value) in enumerate(encoded)]
+            [Record(index, now_ms, key, value) for index, (key, value) in enumerate(encoded)],
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            transactional=producer is not NO_PRODUCER,
         )
 
-    def _replay(self, record: _RecordT) -> None:
-        self.latest.replay(record)
-        self.on_replayed(record)
+    def _replay(self, logged: LoggedRecord[_RecordT]) -> None:
+        self.replay(self.latest, logged)
+        self.on_replayed(logged.record)
 
-    def _replay_committed(self, record: _RecordT) -> None:
-        self.committed.replay(record)
-        self.on_committed(record)
+    def _apply(self, state: _StateT, logged: LoggedRecord[_RecordT] | EndTransaction) -> None:
+        if isinstance(logged, EndTransaction):
+            self.replay_marker(state, logged)
+        else:
+            self.replay(state, logged)
+
+    def _replay_committed(self, logged: LoggedRecord[_RecordT] | EndTransaction) -> None:
+        self._apply(self.committed, logged)
+        if isinstance(logged, LoggedRecord):
+            self.on_committed(logged.record)
 
     # -- leadership ------------------------------------------------------------------------------
 
@@ -195,20 +292,33 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
 
     def _replay_log(self) -> None:
         high_watermark = self._log.high_watermark
-        uncommitted: list[_RecordT] = []
+        uncommitted: list[LoggedRecord[_RecordT] | EndTransaction] = []
         end = -1
-        for stored in self._log.read_all():
-            record = self._decoded(stored)
-            if record is None:
-                continue
-            end = stored.offset
-            self._replay(record)
-            if end < high_watermark:
-                self.committed.replay(record)
-            else:
-                uncommitted.append(record)
+        for batch in self._log.read_all():
+            for offset, logged in self._loaded(batch):
+                end = offset
+                if isinstance(logged, EndTransaction):
+                    self.replay_marker(self.latest, logged)
+                else:
+                    self._replay(logged)
+                if offset < high_watermark:
+                    self._apply(self.committed, logged)
+                else:
+                    uncommitted.append(logged)
         if uncommitted:
             self._commits.add(end, uncommitted, None)
+
+    def _loaded(
+        self, batch: LoadedBatch
+    ) -> Iterator[tuple[int, LoggedRecord[_RecordT] | EndTransaction]]:
+        """The records and the marker of a batch that this coordinator can read, by offset."""
+        header, records, marker = batch
+        if marker is not None:
+            yield header.last_offset, EndTransaction(header.producer_id, marker.committed)
+        for stored in records:
+            record = self._decoded(stored)
+            if record is not None:
+                yield stored.offset, LoggedRecord(record, stored.offset, header.producer_id)
 
     def _decoded(self, stored: Record) -> _RecordT | None:
         """The record; None for one that this coordinator cannot read."""

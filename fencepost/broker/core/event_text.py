@@ -208,10 +208,22 @@ def _publish_refused(event: Event) -> str:
     return f"{client} expected offset {details['expected']}, it is {details['upcoming']}"
 
 
+def _transaction_changed(event: Event) -> str:
+    details = event.details
+    partitions = details["partitions"]
+    of = f" of {_count(partitions, 'partition')}" if partitions else ""
+    return (
+        f"transaction {details['transactional_id']}: {details['state']}{of}, producer"
+        f" {details['producer_id']} in epoch {details['producer_epoch']}, coordinator"
+        f" {event.broker}"
+    )
+
+
 _NAME_THEIR_SUBJECT: Final = frozenset(
     {
         Kind.VERB,
         Kind.VERB_REFUSED,
+        Kind.TRANSACTION_CHANGED,
         Kind.FAULT_ADDED,
         Kind.FAULT_REMOVED,
         Kind.FAULT_HIT,
@@ -270,6 +282,7 @@ _WORDS: Final[Mapping[Kind, _Words]] = {
     Kind.TIER_FAULT_REMOVED: lambda event: f"{_tier_fault(event)}, removed",
     Kind.TIER_FAULT_HIT: lambda event: f"{_tier_fault(event)}, hits {event.details['key']}",
     Kind.PUBLISH_REFUSED: _publish_refused,
+    Kind.TRANSACTION_CHANGED: _transaction_changed,
     Kind.FAULT_ADDED: lambda event: f"{_fault(event)}, added",
     Kind.FAULT_REMOVED: lambda event: (
         f"{_fault(event)}, removed after {_count(event.details['hits'], 'hit')}"

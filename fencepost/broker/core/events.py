@@ -104,6 +104,10 @@ class Kind(StrEnum):
     """A request was refused whole for the expected offset of a record (KIP-27); one event for each
     partition with such a record, of its first one. ``broker`` is the leader. [expected, upcoming,
     last_of_key: null unless keys are compared, client_id]"""
+    TRANSACTION_CHANGED = "transaction_changed"
+    """A transactional id has another state, or another producer id or epoch; ``broker`` is its
+    coordinator. [transactional_id, producer_id, producer_epoch, state: as Kafka names it,
+    partitions: how many its transaction has]"""
     FAULT_ADDED = "fault_added"
     """[id, api, action; topic, partition and broker are those that it is about]"""
     FAULT_REMOVED = "fault_removed"

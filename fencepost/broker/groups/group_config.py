@@ -30,6 +30,8 @@ class GroupConfig:
     """``offsets.retention.check.interval.ms``"""
     offsets_commit_timeout_ms: int = 5000
     """``offsets.commit.timeout.ms``: how long a response waits for its records' replication."""
+    request_timeout_ms: int = 30_000
+    """``request.timeout.ms``: how long WriteTxnMarkers waits for its markers' replication."""
     offset_value_version: int = 3
     """Schema of committed offsets. Kafka 4.3 writes 4, which adds the topic's id and is compact."""
 
@@ -45,5 +47,6 @@ class GroupConfig:
             offsets_commit_timeout_ms=configs.offsets_commit_timeout_ms,
             offsets_retention_ms=configs.offsets_retention_minutes * _MINUTE_MS,
             offsets_retention_check_interval_ms=configs.offsets_retention_check_interval_ms,
+            request_timeout_ms=configs.request_timeout_ms,
             offset_value_version=offset_value_version,
         )

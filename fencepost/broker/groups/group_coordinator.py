@@ -5,8 +5,14 @@ from random import Random
 from typing import Final
 
 from fencepost.broker.coordinator.commit_queue import PartitionLog
-from fencepost.broker.coordinator.shard import CoordinatorRuntime, CoordinatorShard
+from fencepost.broker.coordinator.shard import (
+    CoordinatorRuntime,
+    CoordinatorShard,
+    EndTransaction,
+    LoggedRecord,
+)
 from fencepost.broker.core.scheduler import Scheduler, Timer
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import offsets, rebalance
 from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupState
 from fencepost.broker.groups.group_config import GroupConfig
@@ -17,8 +23,14 @@ from fencepost.broker.groups.records import (
     record_serde,
 )
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.transaction_markers import TransactionMarker
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+_MARKER_ERRORS: Final = {
+    ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.REQUEST_TIMED_OUT,
+}
+"""What WriteTxnMarkers answers where a marker is not committed; other errors are the log's."""
 
 
 class GroupCoordinatorShard(CoordinatorShard[ReplayedState, CoordinatorRecord]):
@@ -75,6 +87,16 @@ class GroupCoordinatorShard(CoordinatorShard[ReplayedState, CoordinatorRecord]):
             if group is not None:
                 yield group
 
+    # -- replay ----------------------------------------------------------------------------------
+
+    def replay(self, state: ReplayedState, logged: LoggedRecord[CoordinatorRecord]) -> None:
+        """A transaction's offset is pending until its marker."""
+        state.replay_logged(logged)
+
+    def replay_marker(self, state: ReplayedState, marker: EndTransaction) -> None:
+        """The offsets of the transaction become the groups', or are dropped."""
+        state.end_transaction(marker)
+
     # -- load and unload -------------------------------------------------------------------------
 
     def on_loaded(self) -> None:
@@ -109,7 +131,7 @@ class GroupCoordinatorShard(CoordinatorShard[ReplayedState, CoordinatorRecord]):
     # -- deletion --------------------------------------------------------------------------------
 
     def on_topics_deleted(self, topics: frozenset[str]) -> None:
-        """Delete the committed offsets of deleted topics."""
+        """Delete the committed and pending offsets of deleted topics."""
         records = list(offsets.tombstones_of_topics(self.latest, topics))
         if records:
             self.write(records, _ignore_error)
@@ -119,7 +141,7 @@ class GroupCoordinatorShard(CoordinatorShard[ReplayedState, CoordinatorRecord]):
         self._expiry = self.scheduler.at(due_ms, self._delete_expired)
 
     def _delete_expired(self) -> None:
-        """Delete expired offsets, and empty groups that have no offsets left."""
+        """Delete expired offsets, and empty groups that have no offsets left, pending or not."""
         now_ms = self.scheduler.wall_ms()
         for group_id in list(self.latest.groups):
             group = self.find(group_id)
@@ -166,6 +188,28 @@ class GroupCoordinator:
         for shard in self.runtime.shards.values():
             if deleted and shard.loaded:
                 shard.on_topics_deleted(deleted)
+
+    def complete_transaction(
+        self, partition: int, marker: TransactionMarker
+    ) -> ErrorCode | Wait[ErrorCode]:
+        """End a transaction in a partition of ``__consumer_offsets``, for WriteTxnMarkers.
+
+        The transaction coordinator repeats what is answered with NOT_LEADER_OR_FOLLOWER, which is
+        Kafka's answer while the partition's groups have no coordinator here, and what is answered
+        with REQUEST_TIMED_OUT.
+
+        :returns: NONE once the marker is committed, or why it is not.
+        """
+        shard = self.runtime.shards.get(partition)
+        if shard is None or not shard.loaded:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        answer: Wait[ErrorCode] = Wait()
+        shard.complete_transaction(
+            marker,
+            lambda error: answer.complete(_MARKER_ERRORS.get(error, error)),
+            timeout_ms=self.config.request_timeout_ms,
+        )
+        return answer if answer.result is None else answer.result
 
     def shard_for(self, group_id: str) -> GroupCoordinatorShard | ErrorCode:
         """The shard of a group, or an error: see `CoordinatorRuntime.shard_for`.

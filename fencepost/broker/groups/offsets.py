@@ -11,6 +11,7 @@ from uuid import UUID
 from fencepost.broker.coordinator.shard import CoordinatorResult
 from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupState
 from fencepost.broker.groups.group_config import GroupConfig
+from fencepost.broker.groups.pending_offsets import OffsetKey
 from fencepost.broker.groups.records import (
     CommittedOffset,
     GroupResult,
@@ -50,7 +51,8 @@ class Commit:
     retention_time_ms: int
     partitions: tuple[PartitionCommit, ...]
     missing_group_error: ErrorCode
-    """For a generation of a group that does not exist: GROUP_ID_NOT_FOUND from v9 on."""
+    """For a generation of a group that does not exist: GROUP_ID_NOT_FOUND from v9 on, and
+    ILLEGAL_GENERATION before and in a transaction."""
 
 
 def check_commit(group: ClassicGroup | None, commit: Commit) -> ErrorCode:
@@ -67,6 +69,23 @@ def check_commit(group: ClassicGroup | None, commit: Commit) -> ErrorCode:
     if group.state is ClassicGroupState.COMPLETING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
+
+
+def check_transactional_commit(group: ClassicGroup | None, commit: Commit) -> ErrorCode:
+    """Whether a transaction may commit for the group (KIP-447).
+
+    Producers before TxnOffsetCommit v3 name no member, and so may commit in any state.
+    """
+    if group is None:
+        return ErrorCode.NONE if commit.generation < 0 else commit.missing_group_error
+    if commit.generation < 0 and group.state is ClassicGroupState.EMPTY:
+        return ErrorCode.NONE
+    if commit.generation < 0 and not commit.member_id and commit.group_instance_id is None:
+        return ErrorCode.NONE
+    error = group.check_member(commit.member_id, commit.group_instance_id)
+    if error is ErrorCode.NONE and commit.generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return error
 
 
 def decide_commit(
@@ -122,6 +141,11 @@ def find_offset(
     return committed if committed.topic_id == topic_id else None
 
 
+def is_unstable(state: ReplayedState, group_id: str, topic: str, partition: int) -> bool:
+    """Whether an open transaction has committed an offset, which may become the group's."""
+    return state.pending.has(OffsetKey(group_id, topic, partition))
+
+
 def check_delete(group: ClassicGroup) -> ErrorCode:
     """Offsets of a group with members can be deleted if its subscriptions are known (KIP-496)."""
     if group.state is ClassicGroupState.EMPTY or group.uses_consumer_protocol:
@@ -144,7 +168,10 @@ def decide_delete(
         for topic, indexes in partitions.items()
         for partition in indexes
         if codes[topic] is ErrorCode.NONE
-        and state.offset(group.group_id, topic, partition) is not None
+        and (
+            state.offset(group.group_id, topic, partition) is not None
+            or is_unstable(state, group.group_id, topic, partition)
+        )
     )
     return CoordinatorResult(response=codes, records=records)
 
@@ -155,18 +182,23 @@ def tombstone(group_id: str, topic: str, partition: int) -> OffsetRecord:
 
 
 def tombstones_of_group(state: ReplayedState, group_id: str) -> Iterator[OffsetRecord]:
-    """Tombstones of all committed offsets of a group."""
+    """Tombstones of all committed and pending offsets of a group."""
     for topic, partitions in state.offsets.get(group_id, {}).items():
         for partition in partitions:
             yield tombstone(group_id, topic, partition)
+    for key in state.pending.of_group(group_id):
+        if state.offset(*key) is None:
+            yield tombstone(*key)
 
 
 def tombstones_of_topics(state: ReplayedState, topics: frozenset[str]) -> Iterator[OffsetRecord]:
-    """Tombstones of all committed offsets of deleted topics."""
+    """Tombstones of all committed and pending offsets of deleted topics."""
     for group_id, committed in state.offsets.items():
         for topic in topics & committed.keys():
             for partition in committed[topic]:
                 yield tombstone(group_id, topic, partition)
+    for pending in state.pending.by_producer.values():
+        yield from (tombstone(*key) for key in pending if key.topic in topics)
 
 
 def tombstones_of_expired(
@@ -176,7 +208,7 @@ def tombstones_of_expired(
 
     The retention starts when the group becomes empty; for a simple group, and for topics that a
     group of consumers is no longer subscribed to, at each commit. Offsets of subscribed topics do
-    not expire.
+    not expire, nor those of partitions for which a transaction has committed others.
     """
     committed = state.offsets.get(group.group_id, {})
     return tuple(
@@ -185,6 +217,7 @@ def tombstones_of_expired(
         if not group.is_subscribed_to(topic)
         for partition, offset in partitions.items()
         if _is_expired(group, offset, config, now_ms)
+        and not is_unstable(state, group.group_id, topic, partition)
     )
 
 

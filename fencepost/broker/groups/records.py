@@ -8,19 +8,28 @@ key    record               value versions    versions written
 2      GroupMetadata        0 to 4            value 3
 =====  ===================  ================  =====================================================
 
-A null value is a tombstone. Versions up to 3 are plain, 4 is compact with tagged fields (KIP-915).
-Keys of other types belong to groups of other types and are skipped. The timestamp that the earlier
-draft of KIP-320 commits is a tagged field that Kafka does not have, and that its tools pass over.
+Offsets that a transaction commits have the same format, in transactional batches; the marker that
+ends the transaction makes them the group's, or drops them. A null value is a tombstone. Versions up
+to 3 are plain, 4 is compact with tagged fields (KIP-915). Keys of other types belong to groups of
+other types and are skipped. The timestamp that the earlier draft of KIP-320 commits is a tagged
+field that Kafka does not have, and that its tools pass over.
 """
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
 from fencepost.broker.coordinator.record_fields import FieldReader, FieldWriter, MalformedRecord
-from fencepost.broker.coordinator.shard import CoordinatorRecordSerde, CoordinatorResult
+from fencepost.broker.coordinator.shard import (
+    CoordinatorRecordSerde,
+    CoordinatorResult,
+    EndTransaction,
+    LoggedRecord,
+)
+from fencepost.broker.groups.pending_offsets import OffsetKey, PendingOffsets
+from fencepost.protocol.records import NO_PRODUCER_ID
 
 GROUP_VALUE_VERSION: Final = 3
 _EXPIRING_OFFSET_VERSION: Final = 1
@@ -47,6 +56,8 @@ class CommittedOffset:
     topic_id: UUID | None = None
     timestamp_ms: int = -1
     """Of the last consumed record, as a client of ``kip-320-draft`` commits it; -1 if none did."""
+    record_offset: int = field(default=-1, compare=False)
+    """Of its record in ``__consumer_offsets``, which is no part of it; -1 before it is replayed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +97,11 @@ class OffsetRecord:
     topic: str
     partition: int
     value: CommittedOffset | None
+
+    @property
+    def key(self) -> OffsetKey:
+        """What the offset is committed for."""
+        return OffsetKey(self.group_id, self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,30 +285,57 @@ class ReplayedState:
     groups: dict[str, StoredGroup] = field(default_factory=dict)
     offsets: dict[str, GroupOffsets] = field(default_factory=dict)
     """By group; groups and topics without offsets are left out."""
+    pending: PendingOffsets[CommittedOffset] = field(default_factory=PendingOffsets)
+    """Of open transactions."""
 
     def replay(self, record: CoordinatorRecord) -> None:
-        """Apply a record, in offset order."""
+        """Apply a record of no transaction whose offset in the log does not matter."""
+        self.replay_logged(LoggedRecord(record, -1))
+
+    def replay_logged(self, logged: LoggedRecord[CoordinatorRecord]) -> None:
+        """Apply a record at its place in the log, in offset order."""
+        record = logged.record
         match record:
             case GroupRecord(value=None):
                 self.groups.pop(record.group_id, None)
             case GroupRecord(value=StoredGroup() as group):
                 self.groups[record.group_id] = group
             case OffsetRecord(value=None):
-                self._remove_offset(record)
+                self._remove_offset(record.key)
+                self.pending.discard(record.key)
             case OffsetRecord(value=CommittedOffset() as committed):
                 self.groups.setdefault(record.group_id, SIMPLE_GROUP)
-                topics = self.offsets.setdefault(record.group_id, {})
-                topics.setdefault(record.topic, {})[record.partition] = committed
+                committed = replace(committed, record_offset=logged.offset)
+                if logged.producer_id == NO_PRODUCER_ID:
+                    self._put_offset(record.key, committed)
+                else:
+                    self.pending.add(logged.producer_id, record.key, committed)
+
+    def end_transaction(self, ended: EndTransaction) -> None:
+        """Apply a marker: what the transaction committed becomes the groups', or is dropped.
+
+        An offset that was committed later without a transaction stays, as its record will when the
+        log is compacted.
+        """
+        offsets = self.pending.end(ended.producer_id)
+        for key, committed in offsets.items() if ended.committed else ():
+            present = self.offset(*key)
+            if present is None or committed.record_offset > present.record_offset:
+                self._put_offset(key, committed)
 
     def offset(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         """A group's committed offset of a partition, or None."""
         return self.offsets.get(group_id, {}).get(topic, {}).get(partition)
 
-    def _remove_offset(self, record: OffsetRecord) -> None:
-        topics = self.offsets.get(record.group_id, {})
-        partitions = topics.get(record.topic, {})
-        partitions.pop(record.partition, None)
+    def _put_offset(self, key: OffsetKey, committed: CommittedOffset) -> None:
+        topics = self.offsets.setdefault(key.group_id, {})
+        topics.setdefault(key.topic, {})[key.partition] = committed
+
+    def _remove_offset(self, key: OffsetKey) -> None:
+        topics = self.offsets.get(key.group_id, {})
+        partitions = topics.get(key.topic, {})
+        partitions.pop(key.partition, None)
         if not partitions:
-            topics.pop(record.topic, None)
+            topics.pop(key.topic, None)
         if not topics:
-            self.offsets.pop(record.group_id, None)
+            self.offsets.pop(key.group_id, None)

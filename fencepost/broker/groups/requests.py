@@ -7,7 +7,7 @@ DescribeGroups, ListGroups and DeleteGroups are whole here; the others' decision
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from fencepost.broker.coordinator.shard import CoordinatorResult
+from fencepost.broker.coordinator.shard import CoordinatorResult, TransactionalProducer
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import classic_membership, offsets, rebalance
 from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupState
@@ -181,6 +181,22 @@ def commit(shard: GroupCoordinatorShard, commit: Commit) -> Codes | Wait[Codes]:
         rebalance.expect_heartbeat(shard, group, group.members[commit.member_id])
     result = offsets.decide_commit(commit, shard.config, shard.scheduler.wall_ms())
     return shard.commit_result(result, _all)
+
+
+def commit_in_transaction(
+    shard: GroupCoordinatorShard, commit: Commit, producer: TransactionalProducer
+) -> Codes | Wait[Codes]:
+    """TxnOffsetCommit: an error code for each partition, in the request's order.
+
+    The offsets are pending until the transaction ends. A member's session is not restarted.
+    """
+    error = offsets.check_transactional_commit(shard.find(commit.group_id), commit)
+    if error is not ErrorCode.NONE:
+        return shard.commit_result(
+            CoordinatorResult(response=(error,) * len(commit.partitions)), _all
+        )
+    result = offsets.decide_commit(commit, shard.config, shard.scheduler.wall_ms())
+    return shard.commit_result(result, _all, producer)
 
 
 def _all(error: ErrorCode, codes: Codes) -> Codes:

@@ -4,11 +4,10 @@ A partition without a committed offset is -1 without an error, and so is every p
 unknown group: clients treat any other response as a failure. Partitions need not exist.
 
 Versions: 2 all partitions, and an error for the group; 5 leader epochs (KIP-320); 7 stable offsets:
-the response waits until all commits are replicated (KIP-447); 8 several groups (KIP-709); 9 member
+the response waits until all commits are replicated, and a partition for which an open transaction
+has committed an offset is UNSTABLE_OFFSET_COMMIT (KIP-447); 8 several groups (KIP-709); 9 member
 id and epoch, which are ignored for classic groups (KIP-848); 10 topic ids. In the dialect
 ``kip-320-draft`` 5 has the timestamps that were committed too.
-
-Missing: UNSTABLE_OFFSET_COMMIT, which needs transactions.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +23,7 @@ from fencepost.broker.core.outcomes import (
 )
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.offsets import find_offset
+from fencepost.broker.groups.offsets import find_offset, is_unstable
 from fencepost.broker.groups.records import CommittedOffset, ReplayedState
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import ClusterImage, resolve_name
@@ -165,10 +164,10 @@ def _fetch(
         return _Fetched(group.group_id, shard)
     offsets = requests.read_offsets(shard, stable=stable)
     if not isinstance(offsets, Wait):
-        return (yield from _read(ctx, group, offsets, make))
+        return (yield from _read(ctx, group, offsets, make, stable=stable))
 
     def read(known: requests.OffsetsView) -> _Fetched[P] | Wait[_Fetched[P]]:
-        return take_turns(ctx.broker.scheduler, _read(ctx, group, known, make))
+        return take_turns(ctx.broker.scheduler, _read(ctx, group, known, make, stable=stable))
 
     return respond_after(offsets, read)
 
@@ -178,6 +177,8 @@ def _read(
     group: OffsetFetchRequestGroup,
     offsets: requests.OffsetsView,
     make: _MakePartition[P],
+    *,
+    stable: bool,
 ) -> Steps[_Fetched[P]]:
     """What the group has committed of the partitions that are asked for."""
     if offsets.error is not ErrorCode.NONE:
@@ -185,7 +186,7 @@ def _read(
         return _Fetched(group.group_id, ErrorCode.NOT_COORDINATOR)
     view, by_id = ctx.broker.view, ctx.version >= _FIRST_WITH_TOPIC_IDS
     if group.topics is None:
-        found = _all_topics(view, offsets.state, group.group_id, make, by_id=by_id)
+        found = _all_topics(view, offsets.state, group.group_id, make, by_id=by_id, stable=stable)
         return _Fetched(group.group_id, ErrorCode.NONE, found)
     topics: list[_Topic[P]] = []
     for topic in group.topics:
@@ -196,6 +197,8 @@ def _read(
         for index in topic.partition_indexes:
             if isinstance(name, ErrorCode):
                 partitions.append(make(index, None, name))
+            elif stable and is_unstable(offsets.state, group.group_id, name, index):
+                partitions.append(make(index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT))
             else:
                 committed = find_offset(offsets.state, group.group_id, name, topic_id, index)
                 partitions.append(make(index, committed, ErrorCode.NONE))
@@ -212,6 +215,7 @@ def _all_topics(
     make: _MakePartition[P],
     *,
     by_id: bool,
+    stable: bool,
 ) -> tuple[_Topic[P], ...]:
     """All committed offsets of the group; by id, only of topics that still exist."""
     topics = []
@@ -220,7 +224,12 @@ def _all_topics(
         if by_id and topic_image is None:
             continue
         topic_id = None if topic_image is None else topic_image.topic_id
-        partitions = tuple(make(index, one, ErrorCode.NONE) for index, one in committed.items())
+        partitions = tuple(
+            make(index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            if stable and is_unstable(state, group_id, name, index)
+            else make(index, one, ErrorCode.NONE)
+            for index, one in committed.items()
+        )
         topics.append(_Topic(name, topic_id, partitions))
     return tuple(topics)
 

@@ -2,9 +2,11 @@
 
 The transaction coordinator sends them to the leaders of a transaction's partitions. Each marker is
 appended on its own, and the answer waits until all are committed (acks=all), for
-``request.timeout.ms`` at most. A partition of which there is no replica here is
-UNKNOWN_TOPIC_OR_PARTITION, one that this broker does not lead NOT_LEADER_OR_FOLLOWER; a marker of
-an old coordinator is TRANSACTION_COORDINATOR_FENCED, one with an old epoch INVALID_PRODUCER_EPOCH.
+``request.timeout.ms`` at most. In ``__consumer_offsets`` the group coordinator appends them, by
+which the offsets that the transaction has committed are the groups', or dropped. A partition of
+which there is no replica here is UNKNOWN_TOPIC_OR_PARTITION, one that this broker does not lead
+NOT_LEADER_OR_FOLLOWER; a marker of an old coordinator is TRANSACTION_COORDINATOR_FENCED, one with
+an old epoch INVALID_PRODUCER_EPOCH.
 
 Versions: v2 transaction version, by which the leader judges the epoch (KIP-890).
 """
@@ -12,7 +14,9 @@ Versions: v2 transaction version, by which the leader judges the epoch (KIP-890)
 from operator import attrgetter
 from typing import TypeAlias
 
+from fencepost.broker.core.outcomes import gather_responses, respond_after
 from fencepost.broker.core.waits import Wait, all_settled
+from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.produce.append import PendingAppend
 from fencepost.broker.produce.markers import append_marker
@@ -28,7 +32,8 @@ from fencepost.protocol.messages.write_txn_markers import (
 from fencepost.protocol.transaction_markers import TransactionMarker
 
 _Outcome: TypeAlias = PendingAppend | ErrorCode
-_Outcomes: TypeAlias = dict[int, dict[str, dict[int, _Outcome]]]
+_Partitions: TypeAlias = dict[int, _Outcome]
+_Outcomes: TypeAlias = dict[int, dict[str, _Partitions]]
 """By producer id, topic and partition: as in Kafka a producer is answered once."""
 
 
@@ -37,12 +42,32 @@ def handle(
 ) -> WriteTxnMarkersResponse | Wait[WriteTxnMarkersResponse]:
     """Append every marker, then wait until all are committed."""
     outcomes: _Outcomes = {}
+    of_groups: list[Wait[ErrorCode]] = []
+    places: list[tuple[_Partitions, int]] = []
     for each in request.markers:
         marker, topics = _marker(each), outcomes.setdefault(each.producer_id, {})
         for topic in each.topics:
             partitions = topics.setdefault(topic.name, {})
             for index in topic.partition_indexes:
-                partitions[index] = _append(ctx, topic.name, index, marker)
+                outcome = _append(ctx, topic.name, index, marker)
+                if isinstance(outcome, Wait):
+                    of_groups.append(outcome)
+                    places.append((partitions, index))
+                else:
+                    partitions[index] = outcome
+
+    def settle(codes: list[ErrorCode]) -> bool:
+        for (partitions, index), code in zip(places, codes, strict=True):
+            partitions[index] = code
+        return True
+
+    settled = gather_responses(of_groups, settle)
+    return respond_after(settled, lambda _: _wait_for_others(ctx, outcomes))
+
+
+def _wait_for_others(
+    ctx: Context, outcomes: _Outcomes
+) -> WriteTxnMarkersResponse | Wait[WriteTxnMarkersResponse]:
     pending = [
         outcome
         for topics in outcomes.values()
@@ -74,10 +99,14 @@ def _marker(sent: WritableTxnMarker) -> TransactionMarker:
     )
 
 
-def _append(ctx: Context, topic: str, index: int, marker: TransactionMarker) -> _Outcome:
+def _append(
+    ctx: Context, topic: str, index: int, marker: TransactionMarker
+) -> _Outcome | Wait[ErrorCode]:
     replica = ctx.broker.replicas.get((topic, index))
     if replica is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic == OFFSETS_TOPIC:
+        return ctx.broker.coordinator.complete_transaction(index, marker)
     offset = append_marker(replica, marker, now_ms=ctx.wall_ms)
     return offset if isinstance(offset, ErrorCode) else PendingAppend(replica, offset + 1)
 

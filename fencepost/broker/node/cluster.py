@@ -221,6 +221,7 @@ class Cluster:
                 broker.replica_manager.holds.clear()
                 broker.fetch_sessions.clear()
                 broker.client_metrics.clear()
+                broker.transactions.channel.clear_holds()
             for periodic in self._log_maintenance:
                 periodic.start()  # what runs when is not to depend on what was before
             self._start()

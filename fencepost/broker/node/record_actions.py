@@ -9,7 +9,7 @@ Produce request, and a read ends at the high watermark or at the last stable off
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from fencepost.broker.core.async_tasks import AsyncTask
 from fencepost.broker.core.context import Context, Peer
@@ -37,6 +37,7 @@ from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import BatchHeader, Record, build_batch, iter_headers
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.interface import OffsetMovedToTier
+from fencepost.storage.log.transactions import AbortedTransaction
 from fencepost.storage.tier.lineage import RemoteSegments
 from fencepost.storage.tier.object_store import ObjectStore, TierError
 from fencepost.storage.tier.segment_metadata import TopicIdPartition
@@ -292,6 +293,8 @@ class StoredRecord(NamedTuple):
 
     record: Record
     header: BatchHeader
+    transaction: Literal["ongoing", "committed", "aborted"] | None = None
+    """The state of its transaction; None of no transaction, or where it was not looked up."""
 
 
 class ReadableRange(NamedTuple):
@@ -304,6 +307,8 @@ class ReadableRange(NamedTuple):
     replica: Replica
     start: int
     end: int
+    committed: bool = False
+    """Whether the consumer is read_committed."""
 
 
 def readable_range(
@@ -315,7 +320,7 @@ def readable_range(
     """
     _, replica = find_leader(cluster, topic, index)
     end = replica.last_stable_offset if committed else replica.high_watermark
-    return ReadableRange(replica, replica.log.log_start_offset, end)
+    return ReadableRange(replica, replica.log.log_start_offset, end, committed)
 
 
 def read(
@@ -354,6 +359,34 @@ def read(
         )
     else:
         then(found.buffers)
+
+
+def aborted_transactions(
+    cluster: Cluster,
+    replica: Replica,
+    start: int,
+    end: int,
+    *,
+    then: Callable[[tuple[AbortedTransaction, ...] | ErrorCode], None],
+) -> None:
+    """The aborted transactions of a range, from the log or from the tier.
+
+    :param start: Inclusive.
+    :param end: Exclusive.
+    :param then: Called now or later, with the transactions or why they cannot be read.
+    """
+    if start < replica.log.local_log_start_offset:
+        manager = cluster.brokers[replica.broker_id].remote_log_manager
+        reader = RemoteReader(_TierWithoutFaults(manager, cluster.objects), lambda: 0)
+        reader.aborted_transactions(replica, start, end, then)
+        return
+    try:
+        found = replica.log.aborted_transactions(start, end)
+    except StorageFailure as failure:
+        replica.mark_offline(replica, failure)
+        then(ErrorCode.KAFKA_STORAGE_ERROR)
+    else:
+        then(found)
 
 
 class _TierWithoutFaults(NamedTuple):

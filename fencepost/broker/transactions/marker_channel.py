@@ -141,6 +141,10 @@ class MarkerChannel:
             self._maybe_complete(pending)
         return True
 
+    def clear_holds(self) -> None:
+        """Hold nothing more; the transactions of what was held are gone."""
+        self._held.clear()
+
     @property
     def held(self) -> Collection[tuple[str, TopicPartition]]:
         """The transactional ids and partitions whose markers are held."""

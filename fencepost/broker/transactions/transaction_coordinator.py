@@ -6,7 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from fencepost.broker.coordinator.commit_queue import PartitionLog
-from fencepost.broker.coordinator.shard import CoordinatorRuntime, CoordinatorShard
+from fencepost.broker.coordinator.shard import (
+    CoordinatorRuntime,
+    CoordinatorShard,
+    LoggedRecord,
+)
+from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import Timer
 from fencepost.broker.metadata.features import transaction_version
 from fencepost.broker.metadata.image import TRANSACTION_TOPIC
@@ -38,6 +43,8 @@ _TOMBSTONES_BYTES: Final = 16_384
 
 class CoordinatorNode(MarkerNode, Protocol):
     """What the coordinator needs of its broker."""
+
+    events: Events
 
 
 class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, TransactionRecord]):
@@ -97,6 +104,29 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
         """Write an id's next metadata; ``done`` is called when they are committed."""
         record = TransactionRecord(transactional_id=transactional_id, value=metadata)
         self.write([record], done, timeout_ms=metadata.timeout_ms)
+
+    def replay(self, state: ReplayedTransactions, logged: LoggedRecord[TransactionRecord]) -> None:
+        """Apply a record; what others may see of it is an event."""
+        before = state.transactions.get(logged.record.transactional_id)
+        super().replay(state, logged)
+        if self.loaded and state is self.committed:
+            self._emit(logged.record, before)
+
+    def _emit(self, record: TransactionRecord, before: TransactionMetadata | None) -> None:
+        after = record.value
+        if after is None or (
+            before is not None and (before.state, before.producer) == (after.state, after.producer)
+        ):
+            return
+        self.coordinator.node.events.emit(
+            Kind.TRANSACTION_CHANGED,
+            broker=self.coordinator.node.broker_id,
+            transactional_id=record.transactional_id,
+            producer_id=after.producer_id,
+            producer_epoch=after.producer_epoch,
+            state=after.state.title,
+            partitions=len(after.partitions),
+        )
 
     # -- completion ------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class ConsumerConfig:
     auto_offset_reset: str = "latest"
     """What to do without a valid position: see below."""
     isolation_level: str = "read_uncommitted"
-    """``read_committed`` or this; sent to the broker, whose answer is handed out as it is."""
+    """With ``read_committed`` no record of an open or an aborted transaction is handed out."""
     client_rack: str = ""
     """Where it is not empty, the leader may name a follower to fetch from (KIP-392)."""
     dialect: str | None = None

@@ -1,7 +1,9 @@
 """Fetch (1): records from the leaders, or from the followers that they name (KIP-392).
 
 A node gets one request at a time, with all its partitions that have a position and no records left
-to hand out. There are no fetch sessions (KIP-227): each request names its partitions.
+to hand out. There are no fetch sessions (KIP-227): each request names its partitions. With
+``read_committed`` the broker stops at the last stable offset, and the records of the transactions
+that it names as aborted are left out here; markers always are.
 
     version  brings
     9        the leader epoch that the consumer knows; another one is refused (KIP-320). In the
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from fencepost.client.aborted_transactions import aborted_transactions
 from fencepost.client.batches import FetchedRecords, decode_records
 from fencepost.client.consumer.cluster_metadata import LeaderAndEpoch
 from fencepost.client.consumer.context import CONSUMER, ConsumerContext, may_pass
@@ -195,7 +198,9 @@ class Fetcher:
                 self._context.refresh.request()
         else:
             partition.retry.reset()
-            self._keep(partition, decode_records(part.records or (), sent.position.offset))
+            aborted = aborted_transactions(part) if self._context.config.isolation else ()
+            content = decode_records(part.records or (), sent.position.offset, aborted)
+            self._keep(partition, content)
 
     def _keep(self, partition: AssignedPartition, content: FetchedRecords) -> None:
         if content.next_offset is not None:

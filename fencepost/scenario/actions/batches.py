@@ -127,7 +127,7 @@ class Producers(ActionState):
                 )
             encoded.setdefault(leader.partition, bytearray()).extend(
                 encode_records(
-                    [_new_record(record, now_ms) for record in content.records],
+                    [new_record(record, now_ms) for record in content.records],
                     base_offset=content.base_offset,
                     codec=codec,
                     sequenced=sequenced,
@@ -157,7 +157,11 @@ async def _init_producer(connection: Connection, timeout_s: float) -> Idempotent
     return IdempotentProducer(answer.producer_id, answer.producer_epoch)
 
 
-def _new_record(given: RecordBody, now_ms: int) -> NewRecord:
+def new_record(given: RecordBody, now_ms: int) -> NewRecord:
+    """The record that is sent.
+
+    :param now_ms: The timestamp where none is given.
+    """
     return NewRecord(
         key=None if given.key is None else given.key.encode(),
         value=None if given.value is None else given.value.encode(),

@@ -12,6 +12,7 @@ from fencepost.verbs.catalogue.groups import GROUPS
 from fencepost.verbs.catalogue.observations import OBSERVATIONS
 from fencepost.verbs.catalogue.partitions import PARTITIONS
 from fencepost.verbs.catalogue.topics import TOPICS
+from fencepost.verbs.catalogue.transactions import TRANSACTIONS
 from fencepost.verbs.catalogue.verb import PATH_TYPES, Method, Shape, Verb
 
 __all__ = ("CATALOGUE", "PATH_TYPES", "VERBS", "Method", "Shape", "Verb")
@@ -21,6 +22,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
     *TOPICS,
     *PARTITIONS,
     *GROUPS,
+    *TRANSACTIONS,
     *FAULTS,
     *OBSERVATIONS,
 )

@@ -26,6 +26,7 @@ PATH_TYPES: Final = MappingProxyType(
         "group": str,
         "member": str,
         "id": int,
+        "transactional_id": str,
     }
 )
 """The type of each parameter in a path, by its name."""

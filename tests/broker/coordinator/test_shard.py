@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from fencepost.broker.coordinator.commit_queue import PartitionLog
+from fencepost.broker.coordinator.commit_queue import LoadedBatch, PartitionLog
 from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
 from fencepost.broker.core.waits import Wait
 from fencepost.protocol.errors import ErrorCode
@@ -166,8 +166,8 @@ def test_a_shard_whose_log_cannot_be_read_does_not_load() -> None:
     class BrokenLog(FakeLog):
         """Its second record cannot be read, by which its leader loses the partition."""
 
-        def read_all(self) -> Iterable[Record]:
-            yield self.records[0]
+        def read_all(self) -> Iterable[LoadedBatch]:
+            yield next(iter(super().read_all()))
             shard.close()
 
     whole = OnePartition()

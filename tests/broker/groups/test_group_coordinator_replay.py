@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from fencepost.broker.coordinator.shard import EndTransaction, LoggedRecord
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.classic_group import ClassicGroupState
@@ -13,13 +14,14 @@ from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.records import ReplayedState, decode
 from fencepost.protocol.messages.join_group import JoinGroupResponse
 from fencepost.protocol.messages.sync_group import SyncGroupResponse
-from fencepost.protocol.records import Record
 from tests.broker.groups.workbench import Workbench
+from tests.harness.fake_log import FakeLog
 
 groups = st.sampled_from(["g", "h"])
 slots = st.integers(0, 3)
 """Clients; each has the member id that it was assigned last, in each group."""
 topics = st.sampled_from(["t", "u"])
+producers = st.sampled_from([7, 8])
 instances = st.sampled_from([None, "i", "j"])
 pauses = st.sampled_from([0, 1, 3000, 10_000, 60_000, 600_000, 7 * 24 * 3_600_000])
 
@@ -80,6 +82,14 @@ class History(RuleBasedStateMachine):
     def commit_simply(self, group: str, topic: str, retention_ms: int) -> None:
         self.bench.commit(group=group, topic=topic, retention_ms=retention_ms)
 
+    @rule(group=groups, topic=topics, producer=producers, offset=st.integers(0, 9))
+    def commit_in_transaction(self, group: str, topic: str, producer: int, offset: int) -> None:
+        self.bench.commit_in_transaction(offset, producer=producer, group=group, topic=topic)
+
+    @rule(producer=producers, committed=st.booleans())
+    def end_transaction(self, producer: int, committed: bool) -> None:
+        self.bench.end_transaction(producer=producer, committed=committed)
+
     @rule(group=groups, topic=topics)
     def delete_offsets(self, group: str, topic: str) -> None:
         requests.delete_offsets(self.bench.shard, group, {topic: (0,)})
@@ -122,8 +132,8 @@ class History(RuleBasedStateMachine):
     @invariant()
     def the_log_replays_to_the_same_state(self) -> None:
         log = self.bench.log
-        assert self.bench.shard.latest == replayed(log.records)
-        assert self.bench.shard.committed == replayed(log.records[: log.high_watermark])
+        assert self.bench.shard.latest == replayed(log, len(log.records))
+        assert self.bench.shard.committed == replayed(log, log.high_watermark)
 
     @invariant()
     def a_stable_group_is_what_its_record_says(self) -> None:
@@ -149,13 +159,16 @@ class History(RuleBasedStateMachine):
                 assert timed or member.awaits_response
 
 
-def replayed(records: list[Record]) -> ReplayedState:
+def replayed(log: FakeLog, end: int) -> ReplayedState:
     state = ReplayedState()
-    for record in records:
-        assert record.key is not None
-        change = decode(record.key, record.value)
-        assert change is not None
-        state.replay(change)
+    for offset, (header, records, marker) in enumerate(list(log.read_all())[:end]):
+        if marker is not None:
+            state.end_transaction(EndTransaction(header.producer_id, marker.committed))
+        for record in records:
+            assert record.key is not None
+            change = decode(record.key, record.value)
+            assert change is not None
+            state.replay_logged(LoggedRecord(change, offset, header.producer_id))
     return state
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from fencepost.broker.coordinator.shard import TransactionalProducer
 from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
@@ -25,12 +26,14 @@ from fencepost.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from fencepost.protocol.transaction_markers import TransactionMarker
 from tests.broker.groups.scripts import subscription
 from tests.broker.groups.talk import Message
 from tests.harness.fake_log import FakeLog
 
 NOW_MS = 1_700_000_000_000
 SESSION_MS = 10_000
+MARKER_TIMEOUT_MS = 30_000
 REBALANCE_MS = 60_000
 
 
@@ -212,12 +215,59 @@ class Workbench:
             ),
         )
 
+    def commit_in_transaction(
+        self,
+        offset: int = 5,
+        *,
+        producer: int = 7,
+        group: str = "g",
+        generation: int = -1,
+        member_id: str = "",
+        instance: str | None = None,
+        topic: str = "t",
+        partition: int = 0,
+        metadata: str | None = "md",
+        epoch: int = 3,
+    ) -> requests.Codes | Wait[requests.Codes]:
+        commit = Commit(
+            group_id=group,
+            generation=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            retention_time_ms=-1,
+            partitions=(
+                PartitionCommit(
+                    topic=topic,
+                    topic_id=None,
+                    partition=partition,
+                    offset=offset,
+                    leader_epoch=epoch,
+                    metadata=metadata,
+                ),
+            ),
+            missing_group_error=ErrorCode.ILLEGAL_GENERATION,
+        )
+        return requests.commit_in_transaction(
+            self.shard, commit, TransactionalProducer(producer, 0)
+        )
+
+    def end_transaction(self, *, committed: bool, producer: int = 7) -> list[ErrorCode]:
+        """Write a marker; the list has the answer when there is one."""
+        answers: list[ErrorCode] = []
+        marker = TransactionMarker(
+            producer_id=producer,
+            producer_epoch=1,
+            coordinator_epoch=0,
+            committed=committed,
+            transaction_version=2,
+        )
+        self.shard.complete_transaction(marker, answers.append, timeout_ms=MARKER_TIMEOUT_MS)
+        return answers
+
     def after_failover(self, config: GroupConfig | None = None) -> Workbench:
         """The shard as another broker loads it from the same log; this one is closed."""
         self.shard.close()
-        return Workbench(
-            config or self.config, log=FakeLog(self.log.records), now_ms=self.clock.now_ms()
-        )
+        return Workbench(config or self.config, log=self.log.copy(), now_ms=self.clock.now_ms())
 
 
 def result_of(answer: Wait[JoinGroupResponse] | Wait[SyncGroupResponse]) -> Message:
