@@ -21,7 +21,7 @@ from tests.conditional.loader import ended, run, start
 from tests.conditional.weather import bad_weather
 from tests.harness.log_reader import log_of
 
-KILLS: Final = int(os.environ.get("FENCEPOST_LOADS", "8"))
+KILLS: Final = int(os.environ.get("FENCEPOST_LOADS", "20"))
 SEED: Final = int(os.environ.get("FENCEPOST_LOADS_SEED", "27"))
 CHUNK: Final = 10
 LINES: Final = 40 * CHUNK * (KILLS + 1)

@@ -139,9 +139,9 @@ def _is_whole(verbs: Verbs) -> None:
     """The cluster recovers from all that was done to it, and forgets it when it is told to."""
     verbs.remove_faults()
     broker = next(b for b in verbs.cluster().brokers if b.id == FUZZED_BROKER)
+    verbs.rejoin_broker(FUZZED_BROKER)
     if broker.state != "running":
         verbs.start_broker(FUZZED_BROKER)
-    verbs.rejoin_broker(FUZZED_BROKER)
     assert [(b.state, b.fenced) for b in verbs.cluster().brokers] == [("running", False)] * 3
     for topic in verbs.topics():
         for index in range(topic.partitions):

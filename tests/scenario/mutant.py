@@ -175,10 +175,8 @@ def _retries_are_appended() -> None:
     def no_duplicate(_self: ProducerStateManager, _header: BatchHeader) -> None:
         return None
 
-    def no_refusal(
-        _self: ProducerStateManager, _header: BatchHeader, *, check_sequence: bool
-    ) -> None:
-        del check_sequence
+    def no_refusal(_self: ProducerStateManager, _header: BatchHeader, **_how: object) -> None:
+        return None
 
     _set(ProducerStateManager, "duplicate_of", no_duplicate)
     _set(ProducerStateManager, "refusal", no_refusal)
