@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -33,6 +34,9 @@ SETTINGS: Final[Mapping[str, str]] = {
     "offsets.topic.num.partitions": "4",
 }
 
+EXAMPLES: Final = int(os.environ.get("FENCEPOST_EXAMPLES", "50"))
+"""Of each property that does not say how many itself."""
+
 _log_positions = pytest.StashKey[dict[int, int]]()
 
 
@@ -48,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # An example may take long on a busy machine.
-    hypothesis.settings.register_profile("untimed", deadline=None)
+    hypothesis.settings.register_profile("untimed", deadline=None, max_examples=EXAMPLES)
     hypothesis.settings.load_profile("untimed")
     if config.getoption("in_process"):
         config.pluginmanager.register(InProcess())

@@ -70,7 +70,7 @@ def test_what_is_written_and_read_is_what_kio_writes_and_reads(
     api, version, side = case
     schema = message_schema(api.name, side, version)
 
-    @settings(max_examples=12, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=6, database=None, suppress_health_check=list(HealthCheck))
     @given(contents(schema))
     def agree(content: Content) -> None:
         theirs = kio_bytes(schema, content)
@@ -99,7 +99,7 @@ def test_what_a_version_lacks_reads_as_its_default(case: tuple[Api, int, Side]) 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
 @pytest.mark.parametrize("side", ["request", "response"])
 def test_no_bytes_do_more_to_a_reader_than_be_malformed(api: Api, side: Side) -> None:
-    @settings(max_examples=60, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=20, database=None, suppress_health_check=list(HealthCheck))
     @given(st.binary(max_size=120), st.sampled_from([api.min_version, api.max_version]))
     def refuse(noise: bytes, version: int) -> None:
         with suppress(codec.MalformedMessage):
@@ -112,7 +112,7 @@ def test_no_bytes_do_more_to_a_reader_than_be_malformed(api: Api, side: Side) ->
 def test_a_request_that_is_cut_short_is_malformed(api: Api) -> None:
     schema = message_schema(api.name, "request", api.max_version)
 
-    @settings(max_examples=10, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=4, database=None, suppress_health_check=list(HealthCheck))
     @given(contents(schema), st.data())
     def refuse(content: Content, data: st.DataObject) -> None:
         whole = kio_bytes(schema, content)
