@@ -289,7 +289,10 @@ def keys_of(shape: KeyFields, request: object) -> tuple[str, ...]:
         return ()
     one = () if shape.one is None else (getattr(request, shape.one),)
     many = () if shape.many is None else getattr(request, shape.many)
-    return (*one, *many)
+    if shape.inside is None:
+        return (*one, *many)
+    array, name = shape.inside
+    return (*one, *many, *(getattr(each, name) for each in getattr(request, array)))
 
 
 def _names_group_and_topic(
@@ -333,7 +336,9 @@ def selector_problems(selectors: Selectors, api: Api, *, changes_responses: bool
         named = _listed(titles_of_apis_with_transactional_ids())
         yield f"transactional_id: {api.title} names no transactional id; {named} do"
     if selectors.group is not None and selectors.transactional_id is not None:
-        yield "group, transactional_id: no request names both"
+        group, transaction = group_fields(api), transactional_id_fields(api)
+        if group is not None and transaction is not None and group.kind is not None:
+            yield "group, transactional_id: no request names both"
     if selectors.partition is not None:
         yield from _partition_problems(selectors, api, changes_responses=changes_responses)
     if selectors.record is not None:

@@ -49,6 +49,11 @@ from fencepost.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
+from fencepost.protocol.messages.write_txn_markers import (
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
 
 if TYPE_CHECKING:
     from fencepost.broker.faults.interceptor import Message
@@ -176,6 +181,10 @@ def _split_topics(part: _Part, holder: Message, refuse: RefuseWith) -> SplitRequ
     topics_field = shape.response_field
     assert topics_field is not None, "such a rule is refused"
     nothing_is_all = asks_for_all(shape, part.ctx.version, rest)
+    if shape.response_container is not None:
+        return SplitRequest(
+            selected, rest, lambda response: _joined_markers(shape, response, refuse(selected))
+        )
 
     def join(response: Message) -> Message:
         carried_out = () if nothing_is_all else getattr(response, topics_field)
@@ -183,6 +192,19 @@ def _split_topics(part: _Part, holder: Message, refuse: RefuseWith) -> SplitRequ
         return replace(response, **{topics_field: _joined(shape, carried_out, refused)})
 
     return SplitRequest(selected, rest, join)
+
+
+def _joined_markers(shape: TopicFields, carried_out: Message, refused: Message) -> Message:
+    """The topics of each producer's marker in two responses to WriteTxnMarkers."""
+    markers: dict[int, WritableTxnMarkerResult] = {}
+    for response in (carried_out, refused):
+        for marker in cast(WriteTxnMarkersResponse, response).markers:
+            topics = markers.get(marker.producer_id, WritableTxnMarkerResult()).topics
+            joined = _joined(shape, topics, marker.topics)
+            markers[marker.producer_id] = replace(
+                marker, topics=cast("tuple[WritableTxnMarkerTopicResult, ...]", joined)
+            )
+    return replace(carried_out, markers=tuple(markers.values()))
 
 
 def _halves(part: _Part, holder: Message) -> tuple[Message, Message]:

@@ -55,6 +55,8 @@ class TopicFields:
     """Of a topic in the request; None where it names no partitions."""
     index: FieldName | None = None
     """Of a partition there; None where partitions are plain numbers."""
+    response_container: FieldName | None = None
+    """Field of the response whose elements hold `response_field`; None where the response does."""
     response_field: FieldName | None = None
     """Of the response; None where it has no error for a topic or partition."""
     response_name: FieldName | None = None
@@ -79,6 +81,8 @@ class KeyFields:
     """A field of the request."""
     many: FieldName | None = None
     """Another that has several, as strings; they can be refused one by one."""
+    inside: tuple[FieldName, FieldName] | None = None
+    """A field whose elements are structs, and the field of each of these."""
     response_field: FieldName | None = None
     """The field of the response with one element for each of several."""
     kind: int | None = None
@@ -90,7 +94,7 @@ def topic_fields(api: Api) -> TopicFields | None:
     """Where an API names topics; None where it names none."""
     container, requested = None, list(_topic_arrays(_structs(api, "request")))
     if not requested:
-        container, requested = _contained_topic_arrays(api)
+        container, requested = _contained_topic_arrays(api, "request")
     if not requested:
         return None
     structs = [each.struct for each in requested if each.struct is not None]
@@ -151,7 +155,10 @@ def titles_of_apis_with_transactional_ids() -> list[str]:
 
 def _with_response(api: Api, requested: TopicFields) -> TopicFields:
     """Add the fields of the response that have an error for a topic or for a partition."""
-    for field in _topic_arrays(_structs(api, "response")):
+    container, found = None, list(_topic_arrays(_structs(api, "response")))
+    if not found and requested.container is not None:
+        container, found = _contained_topic_arrays(api, "response")
+    for field in found:
         if field.struct is None:
             continue
         arrays = _partition_arrays([field.struct])
@@ -160,6 +167,7 @@ def _with_response(api: Api, requested: TopicFields) -> TopicFields:
             name = _topic_name_field(field.struct)
             return replace(
                 requested,
+                response_container=container,
                 response_field=field.name,
                 response_name=None if name == requested.name else name,
                 response_partitions=None if partitions is None else partitions.name,
@@ -180,10 +188,10 @@ def _topic_arrays(structs: Iterable[StructSchema]) -> Iterator[FieldSchema]:
                 yield field
 
 
-def _contained_topic_arrays(api: Api) -> tuple[FieldName | None, list[FieldSchema]]:
-    """The field of a request whose elements have arrays of topics, and these, in every version."""
+def _contained_topic_arrays(api: Api, side: Side) -> tuple[FieldName | None, list[FieldSchema]]:
+    """The field of a message whose elements have arrays of topics, and these, in every version."""
     for version in _versions(api):
-        for field in message_schema(api.name, "request", version).fields:
+        for field in message_schema(api.name, side, version).fields:
             topics = [] if field.struct is None else list(_topic_arrays([field.struct]))
             if topics:
                 return field.name, topics
@@ -225,7 +233,7 @@ def _index_field(partitions: FieldSchema | None) -> FieldName | None:
 
 
 def _key_fields(api: Api, entity: str) -> KeyFields | None:
-    one = many = kind = None
+    one = many = kind = inside = None
     for version in _versions(api):
         request = message_schema(api.name, "request", version)
         types = entity_types(request)
@@ -235,10 +243,21 @@ def _key_fields(api: Api, entity: str) -> KeyFields | None:
             is_key = types[field.name] == "str" and "key" in field.name
             if types[field.name] == entity or (kind is not None and is_key):
                 one, many = (one, field.name) if field.array else (field.name, many)
+        inside = _inner_key(request, entity) or inside
     if one is None and many is None:
         return None
     response_field = None if many is None else _key_response_field(api, entity)
-    return KeyFields(one=one, many=many, response_field=response_field, kind=kind)
+    return KeyFields(one=one, many=many, inside=inside, response_field=response_field, kind=kind)
+
+
+def _inner_key(request: StructSchema, entity: str) -> tuple[FieldName, FieldName] | None:
+    """The array of a request whose elements name a key, and the field that does."""
+    for field in request.fields:
+        if field.array and field.struct is not None:
+            for name, type_ in entity_types(field.struct).items():
+                if type_ == entity:
+                    return field.name, name
+    return None
 
 
 def _key_response_field(api: Api, entity: str) -> FieldName | None:

@@ -47,7 +47,7 @@ NAMING_PARTITIONS: Final = (
     *("produce", "fetch", "list_offsets", "offset_commit", "offset_fetch", "delete_records"),
     *("offset_for_leader_epoch", "elect_leaders", "alter_partition_reassignments"),
     *("offset_delete", "describe_quorum", "describe_producers"),
-    "alter_replica_log_dirs",
+    *("alter_replica_log_dirs", "write_txn_markers"),
 )
 """The APIs whose answers have an element for each topic and partition that is asked about."""
 NAMING_TOPICS: Final = (
@@ -158,7 +158,8 @@ def told(driver: Driver, shape: TopicFields, answer: Message) -> Told:
     """What an answer says of each topic and partition; each once."""
     names: dict[UUID, str] = dict(driver.cluster.controller.image.names)
     found: Told = {}
-    for holder in getattr(answer, "groups", ()) or (answer,):
+    inside = getattr(answer, shape.response_container or "groups", ())
+    for holder in inside or (answer,):
         assert getattr(holder, "error_code", 0) != CODE
         assert shape.response_field is not None
         for topic in getattr(holder, shape.response_field):

@@ -170,7 +170,7 @@ def test_a_fault_that_passes_keeps_a_request_from_later_ones(driver: Driver) -> 
         ),
         (
             "*",
-            {"action": Drop(), "group": "g", "transactional_id": "x"},
+            {"action": Drop(), "group": "g", "record": RecordSelector(key="k")},
             "api: no API can meet it: ",
         ),
         ("*", {"action": Observe()}, "count: observe has no end; leave it out, and remove"),

@@ -102,6 +102,30 @@ def test_no_marker_is_sent_before_its_decision_is_committed(leaders: FakeLeaders
     assert len(leaders.written) == 1
 
 
+def test_a_new_coordinator_sends_no_marker_before_a_decision_that_it_finds_is_committed(
+    leaders: FakeLeaders,
+) -> None:
+    driver = Driver(3, {**CONFIGS, "replica.lag.time.max.ms": "600000"})
+    create(driver, "t", [[1, 2, 3]])
+    producer = Producer(driver)
+    producer.init()
+    producer.add(0, version=5)
+    first = producer.coordinator
+    second, third = (each for each in (1, 2, 3) if each != first)
+    driver.broker(third).replica_manager.hold(TRANSACTION_TOPIC, 0, None)
+    asked = producer.send_end(commit=True)
+    driver.elect(TRANSACTION_TOPIC, 0, second)  # which has the decision, as the third has not
+    driver.broker(first).replica_manager.hold(TRANSACTION_TOPIC, 0, None)
+    assert asked.response.error_code == ErrorCode.NOT_COORDINATOR
+    assert (producer.state, leaders.written) == ("PrepareCommit", [])
+    assert producer.end(commit=True) is ErrorCode.CONCURRENT_TRANSACTIONS
+    for each in (first, third):
+        driver.broker(each).replica_manager.release(TRANSACTION_TOPIC, 0)
+    driver.cluster.scheduler.run_due()
+    assert producer.state == "CompleteCommit"
+    assert len(leaders.written) == 1
+
+
 def test_a_decision_that_is_not_committed_in_time_may_hold_all_the_same(
     leaders: FakeLeaders,
 ) -> None:

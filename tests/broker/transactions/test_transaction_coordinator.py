@@ -169,6 +169,7 @@ def test_an_idle_id_expires_and_one_with_a_transaction_does_not(leaders: FakeLea
     assert idle.shard.find("idle") is not None
     driver.advance(20_000)
     assert idle.shard.find("idle") is None
+    driver.advance(60_000)
     assert is_open.state == "Ongoing"
     assert idle.add(0) == {0: ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 
@@ -236,3 +237,23 @@ def test_a_marker_that_is_lost_is_sent_again(driver: Driver, leaders: FakeLeader
     leaders.lost = False
     driver.advance(RETRY_BACKOFF_MS)
     assert producer.state == "CompleteCommit"
+
+
+def test_a_leader_has_one_request_at_a_time_and_the_next_has_all_that_came_meanwhile(
+    leaders: FakeLeaders,
+) -> None:
+    driver = Driver(1, {"transaction.state.log.num.partitions": "1"})
+    create(driver, "t")
+    producers = [Producer(driver, name) for name in "abc"]
+    for producer in producers:
+        producer.init()
+        producer.add(0, version=5)
+    leaders.answers_later = True
+    for producer in producers:
+        assert producer.end(commit=True) is ErrorCode.NONE
+    assert [len(request.markers) for request, _ in leaders.unanswered] == [1]
+    leaders.answer_all()
+    driver.cluster.scheduler.run_due()
+    assert [len(request.markers) for request, _ in leaders.unanswered] == [2]
+    leaders.answer_all()
+    assert {producer.state for producer in producers} == {"CompleteCommit"}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from fencepost.broker import handlers
 from fencepost.broker.core.outcomes import HANG_UP, HangUp
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.transactions.transaction_coordinator import TransactionCoordinatorShard
 from fencepost.broker.transactions.transaction_metadata import TransactionMetadata
@@ -62,13 +63,22 @@ class FakeLeaders:
     requests: int = 0
     lost: bool = False
     """Whether requests get no answer."""
+    answers_later: bool = False
+    """Whether requests wait for `answer_all`."""
+    unanswered: list[tuple[WriteTxnMarkersRequest, Wait[WriteTxnMarkersResponse]]] = field(
+        default_factory=list
+    )
 
     def handle(
         self, ctx: Context, request: WriteTxnMarkersRequest
-    ) -> WriteTxnMarkersResponse | HangUp:
+    ) -> WriteTxnMarkersResponse | Wait[WriteTxnMarkersResponse] | HangUp:
         self.requests += 1
         if self.lost:
             return HANG_UP
+        if self.answers_later:
+            wait: Wait[WriteTxnMarkersResponse] = Wait()
+            self.unanswered.append((request, wait))
+            return wait
         for marker in request.markers:
             self.written += [
                 WrittenMarker(
@@ -86,6 +96,12 @@ class FakeLeaders:
                 if (topic.name, index) not in self.refusals
             ]
         return self.answer(request)
+
+    def answer_all(self) -> None:
+        """Answer the requests that wait."""
+        waiting, self.unanswered = self.unanswered, []
+        for request, wait in waiting:
+            wait.complete(self.answer(request))
 
     def answer(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         return WriteTxnMarkersResponse(
