@@ -125,13 +125,16 @@ def test_no_marker_is_answered_at_once() -> None:
     assert write_markers(Driver(1)).response.markers == ()
 
 
-def test_committed_transactions_are_forgotten_without_a_consumer() -> None:
-    driver = Driver(2)
-    create(driver, "t", [(1, 2)])
+@pytest.mark.parametrize("replicas", [(1,), (1, 2)])
+def test_committed_transactions_are_forgotten_without_a_consumer(
+    replicas: tuple[int, ...],
+) -> None:
+    driver = Driver(len(replicas))
+    create(driver, "t", [replicas])
     for number in range(5):
         append_in_transaction(driver, "t", (7, 0, number), b"a")
         write_markers(driver, marker(7, ("t", (0,)), committed=True))
-    for broker_id in (1, 2):
+    for broker_id in replicas:
         transactions = segmented(driver.replica(broker_id, "t").log)._producers._transactions
         assert len(transactions.completed) <= 1
 
