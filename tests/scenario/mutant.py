@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.controller import elections, requests
-from fencepost.broker.coordinator.commit_queue import ReplicaLog
+from fencepost.broker.coordinator.commit_queue import LoadedBatch, ReplicaLog
 from fencepost.broker.core.outcomes import ThrottledResponse
 from fencepost.broker.faults.interceptor import Interception
+from fencepost.broker.fetch.aborted_transactions import FoundRecords
 from fencepost.broker.fetch.partition_answers import moved_answer
 from fencepost.broker.groups import offsets
 from fencepost.broker.handlers import fetch, list_offsets, offset_for_leader_epoch
@@ -164,7 +165,7 @@ def _stop_without_a_word() -> None:
 
 
 def _new_coordinators_read_nothing() -> None:
-    def wrong(_self: ReplicaLog) -> Iterator[Record]:
+    def wrong(_self: ReplicaLog) -> Iterator[LoadedBatch]:
         return iter(())
 
     _set(ReplicaLog, "read_all", wrong)
@@ -268,7 +269,7 @@ def _what_is_tiered_is_refused() -> None:
 
     def wrong(
         self: fetch._Reading, key: Key, replica: Replica, asked: FetchPartition, left: int
-    ) -> fetch.FoundRecords | PartitionData:
+    ) -> FoundRecords | PartitionData:
         tiered = self.ctx.broker.remote_log_manager.highest_tiered(replica)
         if self.fetcher.is_follower and tiered is not None and asked.fetch_offset <= tiered:
             return moved_answer(asked.partition, replica)
