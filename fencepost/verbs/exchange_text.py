@@ -25,6 +25,7 @@ _REQUEST_NOTES: Final = {
     "ListOffsets": ("timestamp", "timestamp"),
     "OffsetForLeaderEpoch": ("of epoch", "leader_epoch"),
     "OffsetCommit": ("offset", "committed_offset"),
+    "TxnOffsetCommit": ("offset", "committed_offset"),
 }
 """Of an API the word and the field of its request that say where it reads or writes."""
 _ANSWER_NOTES: Final = {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from fencepost.broker.core.events import Kind
+from fencepost.client import Client, NewRecord, Partition, TransactionalProducer
 from fencepost.verbs.bodies import FaultAction
 from tests.control.test_routes_groups import join
 from tests.harness.control_client import Json, ok
@@ -125,6 +126,32 @@ async def test_groups_are_shown_with_members_state_and_lag(
         ("wait", "groups", "shipping Empty 2"),
     )
     assert member_id not in shown["groups"]
+
+
+@needs_node
+async def test_transactions_are_aborted_and_their_markers_released(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1, 2]]})
+    port = server.cluster.options.addresses[0].port
+    async with Client(f"127.0.0.1:{port}") as client:
+        producer = TransactionalProducer(client, "copier/1")
+        await producer.init()
+        await producer.begin()
+        await producer.send(Partition(topic="t", index=0), [NewRecord(value=b"a", timestamp=0)])
+        await ok(
+            control, "POST", "/v1/transactions/copier%2F1/hold", {"topic": "t", "partition": 0}
+        )
+        shown = await browse(
+            control,
+            ("wait", "transactions", "Ongoing"),
+            ("click", "transactions", "abort"),
+            ("wait", "transactions", "PrepareAbort"),
+            ("click", "transactions", "release t-0"),
+            ("wait", "transactions", "CompleteAbort"),
+        )
+    assert shown["problem"] == ""
+    assert shown["transactions"].startswith("copier/1 0 1 CompleteAbort")
 
 
 @needs_node

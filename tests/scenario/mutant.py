@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.controller import elections, requests
-from fencepost.broker.coordinator.commit_queue import ReplicaLog
+from fencepost.broker.coordinator.commit_queue import LoadedBatch, ReplicaLog
 from fencepost.broker.core.outcomes import ThrottledResponse
 from fencepost.broker.faults.interceptor import Interception
 from fencepost.broker.fetch.aborted_transactions import FoundRecords
@@ -165,7 +165,7 @@ def _stop_without_a_word() -> None:
 
 
 def _new_coordinators_read_nothing() -> None:
-    def wrong(_self: ReplicaLog) -> Iterator[Record]:
+    def wrong(_self: ReplicaLog) -> Iterator[LoadedBatch]:
         return iter(())
 
     _set(ReplicaLog, "read_all", wrong)
