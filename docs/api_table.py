@@ -16,7 +16,6 @@ from fencepost.protocol.apis import BY_KEY, Api
 _ROWS: Final = Path(__file__).parent.parent / "tests" / "oracle" / "rows" / "single.json"
 _KEY_LIST: Final = "full v4 key list"
 
-TRANSACTIONS: Final = "comes with transactions"
 CONSUMER_GROUPS: Final = "comes with the consumer protocol (KIP-848)"
 SHARE_GROUPS: Final = "comes with share groups (KIP-932)"
 STREAMS_GROUPS: Final = "comes with streams groups (KIP-1071)"

@@ -41,7 +41,7 @@ REASONS: Final = (
     Reason(
         api="api_versions",
         path="(api_keys|supported_features|finalized_features|finalized_features_epoch)",
-        why="what is not served is not advertised: transactions, later kinds of groups, and more",
+        why="what is not served is not advertised: later kinds of groups, and more",
     ),
     Reason(
         api="describe_configs",
