@@ -1,6 +1,7 @@
 """The same jobs, with the same results, on a standalone cluster: a master and two workers.
 
 Its executors have no fencepost installed, and so run what the driver sends them.
+``FENCEPOST_SPARK_CLUSTER=all`` runs every job there; without it only a load, from its bundle.
 """
 
 from __future__ import annotations
@@ -148,7 +149,8 @@ def write_rows(folder: Path) -> None:
         pq.write_table(part, folder / f"part-{number}.parquet", row_group_size=500)
 
 
-def test_load_writes_the_same_bytes(ground: Ground, loaded: str) -> None:
+def check_load(ground: Ground, loaded: str, _spark: SparkSession) -> None:
+    """It writes the same bytes."""
     topic = ground.topic()
     ground.submitted(ground.loading(topic))
     assert ground.stored(topic) == ground.stored(loaded)
@@ -157,7 +159,9 @@ def test_load_writes_the_same_bytes(ground: Ground, loaded: str) -> None:
     assert all(ends)
 
 
-def test_stream_reads_the_same_records(ground: Ground, loaded: str, spark: SparkSession) -> None:
+def check_stream(ground: Ground, loaded: str, spark: SparkSession) -> None:
+    """It reads the same records."""
+
     def streaming(name: str) -> list[str]:
         files = ["--checkpoint", str(ground.folder / f"{name}-checkpoint")]
         where = ["--bootstrap", ground.cluster.bootstrap, "--trigger", "available-now"]
@@ -175,7 +179,8 @@ def test_stream_reads_the_same_records(ground: Ground, loaded: str, spark: Spark
     assert len(read("here")) == ROWS
 
 
-def test_audit_finds_the_same(ground: Ground, loaded: str) -> None:
+def check_audit(ground: Ground, loaded: str, _spark: SparkSession) -> None:
+    """It finds the same."""
     copy = ground.folder / "copy"
     shutil.copytree(ground.data, copy)
     shutil.copytree(ground.folder / "trace", ground.folder / "copied-trace")
@@ -196,3 +201,14 @@ def test_audit_finds_the_same(ground: Ground, loaded: str) -> None:
     ground.on_the_cluster(auditing("found-there"), code=1)
     assert found("found-there") == found("found-here")
     assert any("crc" in each for each in found("found-here"))
+
+
+JOBS: Final = {"load": check_load, "stream": check_stream, "audit": check_audit}
+EVERY: Final = os.environ.get("FENCEPOST_SPARK_CLUSTER") == "all"
+
+
+@pytest.mark.parametrize("job", JOBS if EVERY else ["load"])
+def test_a_job_does_there_what_it_does_here(
+    job: str, ground: Ground, loaded: str, spark: SparkSession
+) -> None:
+    JOBS[job](ground, loaded, spark)
