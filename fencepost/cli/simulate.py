@@ -213,7 +213,8 @@ def _play(path: Path) -> "RunTotals":
     """Play a schedule from a file."""
     from fencepost.simulation.report import totals_of
     from fencepost.simulation.runner import replay
-    from fencepost.simulation.schedule import ScheduleError, parse
+    from fencepost.simulation.schedule import parse
+    from fencepost.simulation.setup import ScheduleError
 
     try:
         wanted = parse(path.read_text())

@@ -25,13 +25,13 @@ from fencepost.simulation.schedule import (
     FAILS,
     FAULTS,
     LEAVE,
-    NO_CONSUMERS,
     STAY,
     TOPIC,
     UNCLEAN,
     Action,
     ActionKind,
 )
+from fencepost.simulation.setup import NO_CONSUMERS
 from fencepost.simulation.world import World
 
 _FENCES: Final = ("now", "now", "timeout", "never")

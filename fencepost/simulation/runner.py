@@ -22,13 +22,11 @@ from fencepost.simulation import invariants as must
 from fencepost.simulation.action_generator import ActionGenerator
 from fencepost.simulation.environment import RunEnvironment
 from fencepost.simulation.invariants import InvariantViolation
-from fencepost.simulation.schedule import (
+from fencepost.simulation.schedule import Action, ActionKind, Schedule
+from fencepost.simulation.setup import (
     FROM_LAST,
     FROM_LOCAL,
     NEWEST_FETCH,
-    Action,
-    ActionKind,
-    Schedule,
     Setup,
 )
 from fencepost.simulation.setup_generator import draw_consumer_setup, draw_setup

@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 from typing import Final
 
-from fencepost.simulation.schedule import (
+from fencepost.simulation.setup import (
     DRAFT_CONSUMERS,
     FINAL_CONSUMERS,
     FROM_LAST,

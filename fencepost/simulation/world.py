@@ -28,13 +28,15 @@ from fencepost.simulation.producers import Producers
 from fencepost.simulation.schedule import (
     ACKS_ALL,
     DONE,
+    TOPIC,
+    Action,
+    ActionKind,
+)
+from fencepost.simulation.setup import (
     DRAFT_CONSUMERS,
     FROM_LAST,
     NEWEST_FETCH,
     NO_CONSUMERS,
-    TOPIC,
-    Action,
-    ActionKind,
     Setup,
 )
 

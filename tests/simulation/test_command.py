@@ -12,7 +12,8 @@ from docs.generate import ROOT
 from fencepost.cli import main, simulate
 from fencepost.simulation.report import RunTotals
 from fencepost.simulation.runner import replay
-from fencepost.simulation.schedule import Setup, parse
+from fencepost.simulation.schedule import parse
+from fencepost.simulation.setup import Setup
 from tests.cli.terminal import terminal
 from tests.simulation.mutants import MUTANTS, gate_off
 

@@ -10,7 +10,6 @@ from fencepost.simulation.schedule import (
     ARRIVES,
     BACK,
     CLEAN,
-    CONSUMERS,
     CONTROLLER_NUMBER,
     DONE,
     FAILS,
@@ -21,15 +20,18 @@ from fencepost.simulation.schedule import (
     LEAVE,
     LOST,
     STAY,
-    TIERS,
     UNCLEAN,
     Action,
     ActionKind,
     Schedule,
-    ScheduleError,
-    Setup,
     parse,
     parse_action,
+)
+from fencepost.simulation.setup import (
+    CONSUMERS,
+    TIERS,
+    ScheduleError,
+    Setup,
 )
 
 WORDS = {
