@@ -10,7 +10,9 @@ line is the cluster, and each line after it one action:
     elect p0 2 clean
 
 Nodes are broker ids, or ``controller``. ``p0`` is a partition, ``c1`` a client, ``a1``
-an application with a consumer (`fencepost.simulation.consumers`).
+an application with a consumer (`fencepost.simulation.consumers`), ``x1`` a transactional producer,
+``r1`` a read_committed consumer, and ``s0`` a partition of ``__transaction_state``
+(`fencepost.simulation.transactions`).
 """
 
 import re
@@ -95,6 +97,21 @@ class ActionKind(StrEnum):
     """An application commits its positions."""
     RESTART = "restart"
     """An application ends, and begins again where its group has committed."""
+    INIT = "init"
+    """A transactional producer asks for its producer id and epoch, as one that begins or goes on
+    after an error."""
+    SEND = "send"
+    """A transactional producer sends a batch, the first of a transaction or a further one."""
+    ARRIVE = "arrive"
+    """The oldest batch of a transactional producer that is late arrives."""
+    END = "end"
+    """A transactional producer commits or aborts."""
+    READ = "read"
+    """A read_committed consumer fetches where it is."""
+    ELECT_COORDINATOR = "elect-coordinator"
+    """A partition of ``__transaction_state`` is led by another broker."""
+    WIPE_COORDINATOR = "wipe-coordinator"
+    """A replica of ``__transaction_state`` loses its disk."""
 
 
 class Action(NamedTuple):
@@ -157,6 +174,13 @@ FORMS: Final[dict[ActionKind, str]] = {
     ActionKind.CARRY: "a{other} {amount} {how}",
     ActionKind.SAVE: "a{other}",
     ActionKind.RESTART: "a{other}",
+    ActionKind.INIT: "x{other} via {broker}",
+    ActionKind.SEND: "x{other} p{partition} to {broker} {how}",
+    ActionKind.ARRIVE: "x{other}",
+    ActionKind.END: "x{other} {how} via {broker}",
+    ActionKind.READ: "r{other} p{partition} from {broker}",
+    ActionKind.ELECT_COORDINATOR: "s{partition} {broker}",
+    ActionKind.WIPE_COORDINATOR: "s{partition} {broker}",
 }
 """What stands behind each verb, and how it is read."""
 
@@ -173,6 +197,9 @@ HEED: Final = "heed"
 IGNORE: Final = "ignore"
 ARRIVES: Final = "arrives"
 LOST: Final = "lost"
+LATE: Final = "late"
+COMMITS: Final = "commit"
+ABORTS: Final = "abort"
 FAULTS: Final = ("error", "timeout", "delay", "hang-up", "hang-up-after", "drop", "corrupt")
 _BROKERS: Final = re.compile(r"\d+(,\d+)*")
 _WORDS: Final[dict[ActionKind, frozenset[str]]] = {
@@ -187,6 +214,8 @@ _WORDS: Final[dict[ActionKind, frozenset[str]]] = {
     ActionKind.STORE: frozenset({DONE, FAILS}),
     ActionKind.POLL: frozenset({HEED, IGNORE}),
     ActionKind.CARRY: frozenset({ARRIVES, LOST}),
+    ActionKind.SEND: frozenset({ARRIVES, LATE}),
+    ActionKind.END: frozenset({COMMITS, ABORTS}),
 }
 """What ``how`` may be."""
 

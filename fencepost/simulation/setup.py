@@ -17,6 +17,13 @@ DRAFT_CONSUMERS: Final = "draft"
 CONSUMERS: Final = (NO_CONSUMERS, FINAL_CONSUMERS, DRAFT_CONSUMERS)
 """No applications with consumers; those of the final KIP-320; or those of its earlier draft as
 well, on a cluster that serves the dialect."""
+NO_TRANSACTIONS: Final = "no"
+NEW_FLOW: Final = "new"
+OLD_FLOW: Final = "old"
+MIXED_FLOWS: Final = "mixed"
+TRANSACTIONS: Final = (NO_TRANSACTIONS, NEW_FLOW, OLD_FLOW, MIXED_FLOWS)
+"""No transactional producers; or those that follow the flow of ``transaction.version`` 2 (KIP-890),
+the one before it, or each of them another one."""
 NEWEST_FETCH: Final = 18
 """The Fetch version of a cluster without a ceiling."""
 
@@ -48,6 +55,8 @@ class Setup:
     """``check.expected.offsets``: producers state where they believe the log to end (KIP-27)."""
     consumers: str = NO_CONSUMERS
     """Which applications there are; see `CONSUMERS`."""
+    transactions: str = NO_TRANSACTIONS
+    """Which transactional producers there are; see `TRANSACTIONS`."""
     gate: bool = True
     """Whether ListOffsets waits after an election (KIP-207); off: ``list.offsets.gate=off``."""
 
@@ -55,6 +64,11 @@ class Setup:
     def broker_ids(self) -> range:
         """The ids of the brokers."""
         return range(self.first_id, self.first_id + self.brokers)
+
+    @property
+    def has_transactions(self) -> bool:
+        """Whether there are transactional producers."""
+        return self.transactions != NO_TRANSACTIONS
 
     @property
     def is_tiered(self) -> bool:
@@ -73,6 +87,7 @@ class Setup:
             tier=f" tier={self.tier}" if self.is_tiered else "",
             check=_CHECK if self.checks_offsets else "",
             consumers=f" consumers={self.consumers}" if self.consumers != NO_CONSUMERS else "",
+            transactions=f" transactions={self.transactions}" if self.has_transactions else "",
             ids="" if self.first_id == 1 else f" ids.from={self.first_id}",
             gate="" if self.gate else _NO_GATE,
         )
@@ -83,7 +98,7 @@ _NO_GATE: Final = " gate=off"
 _SETUP: Final = (
     "cluster seed={seed} brokers={brokers} partitions={partitions} replicas={replication_factor}"
     " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}{tier}{check}"
-    "{consumers}{ids}{gate}"
+    "{consumers}{transactions}{ids}{gate}"
 )
 
 
@@ -107,6 +122,9 @@ def parse_setup(line: str) -> Setup:
     consumers = fields.pop("consumers") or NO_CONSUMERS
     if consumers not in CONSUMERS:
         raise ScheduleError(f"consumers is one of {', '.join(CONSUMERS)}: {line!r}")
+    transactions = fields.pop("transactions") or NO_TRANSACTIONS
+    if transactions not in TRANSACTIONS:
+        raise ScheduleError(f"transactions is one of {', '.join(TRANSACTIONS)}: {line!r}")
     fields["first_id"] = fields["first_id"] or "1"
     numbers = {name: int(text) for name, text in fields.items()}
     return Setup(
@@ -115,6 +133,7 @@ def parse_setup(line: str) -> Setup:
         tier=tier,
         checks_offsets=checks,
         consumers=consumers,
+        transactions=transactions,
         gate=gate,
     )
 
@@ -131,7 +150,8 @@ def form_pattern(
 
 
 _PATTERN_OF_SETUP: Final = re.compile(
-    form_pattern(_SETUP.removesuffix("{tier}{check}{consumers}{ids}{gate}")).pattern
+    form_pattern(_SETUP.removesuffix("{tier}{check}{consumers}{transactions}{ids}{gate}")).pattern
     + rf"(?P<tier> tier=\S+)?(?P<check>{_CHECK})?(?: consumers=(?P<consumers>\S+))?"
+    r"(?: transactions=(?P<transactions>\S+))?"
     rf"(?: ids\.from=(?P<first_id>\d+))?(?P<gate>{_NO_GATE})?"
 )

@@ -93,6 +93,7 @@ def test_a_file_that_is_no_schedule_is_refused(
 
 
 OF_SEEDS = "a run of seeds, which heeds --seeds, --seed, --steps, --jobs, --consumers, --no-gate"
+OF_TRANSACTIONS = "--transactions, which heeds --seeds, --seed, --steps, --jobs, --no-gate"
 RECORDED = "--record, which heeds --seed, --minutes, --as-is"
 PLAYED = "--schedule, which heeds no other option"
 
@@ -102,7 +103,9 @@ PLAYED = "--schedule, which heeds no other option"
     [
         ("", "--minutes 10", OF_SEEDS),
         ("--seed 5", "--as-is", OF_SEEDS),
+        ("--transactions", "--consumers", OF_TRANSACTIONS),
         ("--record run", "--seeds 1", RECORDED),
+        ("--record run", "--transactions", RECORDED),
         ("--record run", "--steps 1", RECORDED),
         ("--record run", "--jobs 1", RECORDED),
         ("--record run", "--schedule file", RECORDED),
