@@ -195,8 +195,8 @@ class Transactions:
 def _is_new_flow(flows: str, transactional_id: str) -> bool:
     """Whether the producers of an id follow the flow of version 2.
 
-    Those of one id follow the same one. Of two flows the coordinator takes the EndTxn of a zombie with
-    the epoch before for a repetition of its successor's, and gives it the successor's epoch; whether
-    Kafka does so was not compared.
+    Those of one id follow the same one. Of two flows the coordinator takes the EndTxn of a zombie
+    with the epoch before for a repetition of its successor's, and gives it the successor's epoch;
+    whether Kafka does so was not compared.
     """
     return flows == NEW_FLOW or (flows == MIXED_FLOWS and transactional_id != _OLD_OF_MIXED)
