@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -37,6 +37,7 @@ INTERRUPTED: Final = 130
 OPTIONS_BY_MODE: Final[Mapping[str | None, Sequence[str]]] = {
     "record": ("seed", "minutes", "as_is"),
     "schedule": (),
+    "transactions": ("seeds", "seed", "steps", "jobs", "no_gate"),
     None: ("seeds", "seed", "steps", "jobs", "consumers", "no_gate"),
 }
 """The options that have an effect, by the option that selects the kind of run."""
@@ -99,6 +100,15 @@ def simulate(
             envvar="FENCEPOST_CONSUMERS",
             help="Each seed has applications with consumers too, of KIP-320 or of its earlier "
             "draft, and logs are truncated more often.",
+        ),
+    ] = False,
+    transactions: Annotated[
+        bool,
+        typer.Option(
+            "--transactions",
+            envvar="FENCEPOST_TRANSACTIONS",
+            help="Each seed has transactional producers and read_committed consumers too, and "
+            "coordinators that fail over.",
         ),
     ] = False,
     no_gate: Annotated[
@@ -165,6 +175,7 @@ def simulate(
         steps=steps,
         jobs=jobs,
         consumers=consumers or None,
+        transactions=transactions or None,
         no_gate=no_gate or None,
         minutes=minutes,
         as_is=as_is or None,
@@ -182,7 +193,9 @@ def simulate(
         count = seeds or (DEFAULT_SEEDS if seed is None else 1)
         used = min(jobs or os.cpu_count() or 1, -(-count // CHUNK))
         wanted_steps = DEFAULT_STEPS if steps is None else steps
-        kind = _RunKind(steps=wanted_steps, consumers=consumers, gate=not no_gate)
+        kind = _RunKind(
+            steps=wanted_steps, consumers=consumers, transactions=transactions, gate=not no_gate
+        )
         total, is_interrupted = _run(range(first, first + count), used, kind)
     from fencepost.simulation.report import summary
 
@@ -213,7 +226,8 @@ def _play(path: Path) -> "RunTotals":
     """Play a schedule from a file."""
     from fencepost.simulation.report import totals_of
     from fencepost.simulation.runner import replay
-    from fencepost.simulation.schedule import ScheduleError, parse
+    from fencepost.simulation.schedule import parse
+    from fencepost.simulation.setup import ScheduleError
 
     try:
         wanted = parse(path.read_text())
@@ -241,17 +255,35 @@ def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> "RunT
     return totals_of(seed, outcome)
 
 
+_RunT = TypeVar("_RunT")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RunKind:
     """What the seeds have in common."""
 
     steps: int
     consumers: bool
+    transactions: bool
     gate: bool
+
+    def bind(self, run: "Callable[..., _RunT]") -> "Callable[..., _RunT]":
+        """What runs one seed or several, with what they have in common."""
+        return partial(
+            run,
+            steps=self.steps,
+            consumers=self.consumers,
+            transactions=self.transactions,
+            gate=self.gate,
+        )
 
     def command(self, seed: int) -> str:
         """The command that runs one seed again."""
-        flags = (("--consumers", self.consumers), ("--no-gate", not self.gate))
+        flags = (
+            ("--consumers", self.consumers),
+            ("--transactions", self.transactions),
+            ("--no-gate", not self.gate),
+        )
         given = "".join(f" {flag}" for flag, is_given in flags if is_given)
         return f"fencepost simulate --seed {seed} --steps {self.steps}{given}"
 
@@ -264,7 +296,7 @@ def _run(seeds: range, jobs: int, kind: _RunKind) -> "tuple[RunTotals, bool]":
     from fencepost.simulation.report import RunTotals, run_seeds, totals_of
     from fencepost.simulation.runner import run_seed
 
-    run_one = partial(run_seed, steps=kind.steps, consumers=kind.consumers, gate=kind.gate)
+    run_one = kind.bind(run_seed)
     total = RunTotals()
     try:
         if len(seeds) == 1:
@@ -272,7 +304,7 @@ def _run(seeds: range, jobs: int, kind: _RunKind) -> "tuple[RunTotals, bool]":
             _show_failure(f"seed {seeds[0]}", outcome)
             show_text(f"trace {outcome.trace:08x}")
             return totals_of(seeds[0], outcome), False
-        play = partial(run_seeds, steps=kind.steps, consumers=kind.consumers, gate=kind.gate)
+        play = kind.bind(run_seeds)
         with _progress(len(seeds)) as progress:
             for part in _parts(seeds, play, jobs):
                 total += part

@@ -25,13 +25,14 @@ from fencepost.simulation.schedule import (
     FAILS,
     FAULTS,
     LEAVE,
-    NO_CONSUMERS,
     STAY,
     TOPIC,
     UNCLEAN,
     Action,
     ActionKind,
 )
+from fencepost.simulation.setup import NO_CONSUMERS
+from fencepost.simulation.transactions.generator import TransactionActions
 from fencepost.simulation.world import World
 
 _FENCES: Final = ("now", "now", "timeout", "never")
@@ -116,10 +117,13 @@ class ActionGenerator:
         weights[ActionKind.CONFIGURE] = admin.choice(_ADMIN)
         self._suit_requests_for_all_partitions(weights)
         self.unclean_share = rng.choice((0, 0.3)) if risky else 0.0
+        self.unclean_share *= not world.setup.has_transactions
         self._applications = ApplicationActions(world)
+        self._transactions = TransactionActions(world)
         self.has_consumers = bool(self._applications.numbers)
         if self.has_consumers:
             self._suit_consumers(weights)
+        self._transactions.suit(weights)
         self._verbs = list(weights)
         self._weights = list(accumulate(weights.values()))
 
@@ -157,7 +161,7 @@ class ActionGenerator:
 
     def _next(self) -> Action:
         rng = self.rng
-        action = self._applications.next()
+        action = self._applications.next() or self._transactions.next()
         if action is not None:
             return action
         if self._stores and self.world.object_store.pending and rng.random() < self._stores:

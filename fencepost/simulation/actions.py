@@ -13,9 +13,11 @@ from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.simulation.schedule import (
     BACK,
+    COMMITS,
     FAILS,
     FAULTS,
     HEED,
+    LATE,
     LEAVE,
     LOST,
     TOPIC,
@@ -229,6 +231,18 @@ CLIENT_ACTIONS: Final = frozenset(
     }
 )
 """What changes one broker's replicas at most."""
+TRANSACTION_ACTIONS: Final = frozenset(
+    {
+        ActionKind.INIT,
+        ActionKind.SEND,
+        ActionKind.ARRIVE,
+        ActionKind.END,
+        ActionKind.READ,
+        ActionKind.ELECT_COORDINATOR,
+        ActionKind.WIPE_COORDINATOR,
+    }
+)
+"""What seeds with transactions do besides."""
 _Performer = Callable[["World", Action], object]
 ACTIONS: Final[dict[ActionKind, _Performer]] = {
     ActionKind.SETTLE: lambda world, _: world.settle(),
@@ -277,4 +291,21 @@ ACTIONS: Final[dict[ActionKind, _Performer]] = {
     ),
     ActionKind.SAVE: lambda world, action: world.applications.save(action.other),
     ActionKind.RESTART: lambda world, action: world.applications.restart(action.other),
+    ActionKind.INIT: lambda world, action: world.transactions.init(action.other, action.broker),
+    ActionKind.SEND: lambda world, action: world.transactions.send(
+        action.other, action.partition, action.broker, is_late=action.how == LATE
+    ),
+    ActionKind.ARRIVE: lambda world, action: world.transactions.arrive(action.other),
+    ActionKind.END: lambda world, action: world.transactions.end(
+        action.other, action.broker, commits=action.how == COMMITS
+    ),
+    ActionKind.READ: lambda world, action: world.transactions.read(
+        action.other, action.partition, action.broker
+    ),
+    ActionKind.ELECT_COORDINATOR: lambda world, action: world.transactions.elect_coordinator(
+        action.partition, action.broker
+    ),
+    ActionKind.WIPE_COORDINATOR: lambda world, action: world.transactions.wipe_coordinator(
+        action.partition, action.broker
+    ),
 }

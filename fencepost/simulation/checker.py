@@ -18,6 +18,7 @@ from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.records import BatchHeader, iter_headers
+from fencepost.protocol.transaction_markers import EndTransactionMarker, decode_marker
 from fencepost.simulation import client_invariants as clients
 from fencepost.simulation import invariants as must
 from fencepost.simulation.environment import SimulatedObjectStore
@@ -189,8 +190,9 @@ class ClusterChecker:
         while seen.end < end:
             found = log.read(seen.end, max_bytes=_ALL_AT_ONCE, upper_bound=end, min_one_batch=True)
             for buffer in found.buffers:
-                for _, header in iter_headers(buffer):
-                    self._check_batch(history, seen, replica, header)
+                for at, header in iter_headers(buffer):
+                    marker = decode_marker(buffer, at) if header.is_control else None
+                    self._check_batch(history, seen, replica, header, marker)
                     seen.end = header.next_offset
 
     def _check_batch(
@@ -199,6 +201,7 @@ class ClusterChecker:
         seen: ReplicaSnapshot,
         replica: Replica,
         header: BatchHeader,
+        marker: EndTransactionMarker | None,
     ) -> None:
         epoch, base_offset, crc = header.partition_leader_epoch, header.base_offset, header.crc
         where, model = seen.location, seen.model
@@ -215,6 +218,8 @@ class ClusterChecker:
             producer = (header.producer_id, header.producer_epoch)
             batch = history.record(epoch, base_offset, header.next_offset, crc, model, producer)
             batch.size_bytes, batch.max_timestamp = header.size, header.max_timestamp
+            batch.is_transactional = header.is_transactional
+            batch.commits = None if marker is None else marker.committed
         require(must.followers_copy_what_leaders_wrote, where, batch, epoch, base_offset, crc)
 
         assert batch is not None

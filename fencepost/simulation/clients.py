@@ -26,7 +26,7 @@ from fencepost.simulation.client_requests import ClientRequests
 from fencepost.simulation.environment import RequestSender
 from fencepost.simulation.history import BatchLog
 from fencepost.simulation.invariants import followers_copy_what_leaders_wrote, require
-from fencepost.simulation.schedule import Setup
+from fencepost.simulation.setup import Setup
 
 FIRST_FETCH_WITH_DIVERGENCE: Final = 12
 LAST_FETCH_FROM_LEADERS: Final = 10

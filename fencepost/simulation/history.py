@@ -28,6 +28,9 @@ class Batch:
     size_bytes: int = 0
     max_timestamp: int = -1
     """In ms; -1 where its records have none."""
+    is_transactional: bool = False
+    commits: bool | None = None
+    """Whether it is a marker that commits, or one that aborts; None for records."""
 
     def __str__(self) -> str:
         return f"{self.base_offset}-{self.next_offset - 1} of epoch {self.epoch}"

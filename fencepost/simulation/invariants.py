@@ -13,6 +13,7 @@ from fencepost.simulation import client_invariants as clients
 from fencepost.simulation import tier_invariants as tier
 from fencepost.simulation.consumers import invariants as consumers
 from fencepost.simulation.history import Batch, BatchLog, PartitionHistory
+from fencepost.simulation.transactions import invariants as transactions
 
 P = ParamSpec("P")
 Problem = str | None
@@ -330,6 +331,7 @@ INVARIANTS: Final[tuple[Callable[..., Problem], ...]] = (
     *clients.INVARIANTS,
     *tier.INVARIANTS,
     *consumers.INVARIANTS,
+    *transactions.INVARIANTS,
 )
 """All of them."""
 

@@ -21,7 +21,8 @@ from fencepost.simulation.checker import ClusterChecker
 from fencepost.simulation.client_requests import ClientRequests
 from fencepost.simulation.environment import RunEnvironment
 from fencepost.simulation.invariants import require
-from fencepost.simulation.schedule import ACKS_ALL, NO_CONSUMERS, TOPIC, Setup
+from fencepost.simulation.schedule import ACKS_ALL, TOPIC
+from fencepost.simulation.setup import NO_CONSUMERS, Setup
 
 _PRODUCERS: Final = 5
 _COMPETITORS: Final = 2

@@ -37,16 +37,23 @@ class RunTotals:
 
 
 def run_seeds(
-    seeds: Iterable[int], steps: int, *, consumers: bool = False, gate: bool = True
+    seeds: Iterable[int],
+    steps: int,
+    *,
+    consumers: bool = False,
+    transactions: bool = False,
+    gate: bool = True,
 ) -> RunTotals:
     """Run seeds one after the other, to the end of all.
 
     :param consumers: Whether there are applications with consumers.
+    :param transactions: Whether there are transactional producers instead.
     :param gate: Whether the gate of KIP-207 is on.
     """
     total = RunTotals()
     for seed in seeds:
-        total += totals_of(seed, run_seed(seed, steps, consumers=consumers, gate=gate))
+        outcome = run_seed(seed, steps, consumers=consumers, transactions=transactions, gate=gate)
+        total += totals_of(seed, outcome)
     return total
 
 

@@ -22,16 +22,18 @@ from fencepost.simulation import invariants as must
 from fencepost.simulation.action_generator import ActionGenerator
 from fencepost.simulation.environment import RunEnvironment
 from fencepost.simulation.invariants import InvariantViolation
-from fencepost.simulation.schedule import (
+from fencepost.simulation.schedule import Action, ActionKind, Schedule
+from fencepost.simulation.setup import (
     FROM_LAST,
     FROM_LOCAL,
     NEWEST_FETCH,
-    Action,
-    ActionKind,
-    Schedule,
     Setup,
 )
-from fencepost.simulation.setup_generator import draw_consumer_setup, draw_setup
+from fencepost.simulation.setup_generator import (
+    draw_consumer_setup,
+    draw_setup,
+    draw_transaction_setup,
+)
 from fencepost.simulation.world import World
 
 DEFAULT_STEPS: Final = 1000
@@ -69,15 +71,23 @@ class Outcome:
 
 
 def run_seed(
-    seed: int, steps: int = DEFAULT_STEPS, *, consumers: bool = False, gate: bool = True
+    seed: int,
+    steps: int = DEFAULT_STEPS,
+    *,
+    consumers: bool = False,
+    transactions: bool = False,
+    gate: bool = True,
 ) -> Outcome:
     """Let a seed decide everything.
 
     :param consumers: Whether there are applications with consumers.
+    :param transactions: Whether there are transactional producers instead.
     :param gate: Whether the gate of KIP-207 is on.
     """
     rng = random.Random(seed)
     draw = draw_consumer_setup if consumers else draw_setup
+    if transactions:
+        draw = draw_transaction_setup
     world = World(replace(draw(seed, rng), gate=gate))
     return play(world, ActionGenerator(rng, world).generate(steps))
 

@@ -10,39 +10,24 @@ line is the cluster, and each line after it one action:
     elect p0 2 clean
 
 Nodes are broker ids, or ``controller``. ``p0`` is a partition, ``c1`` a client, ``a1``
-an application with a consumer (`fencepost.simulation.consumers`).
+an application with a consumer (`fencepost.simulation.consumers`), ``x1`` a transactional producer,
+``r1`` a read_committed consumer, and ``s0`` a partition of ``__transaction_state``
+(`fencepost.simulation.transactions`).
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from fencepost.simulation.setup import ScheduleError, Setup, form_pattern, parse_setup
+
 TOPIC: Final = "t"
 """The one topic of a simulated cluster."""
-NO_TIER: Final = "no"
-FROM_LOCAL: Final = "local"
-FROM_LAST: Final = "last"
-TIERS: Final = (NO_TIER, FROM_LOCAL, FROM_LAST)
-"""No tier; or where a follower starts that has nothing: at its leader's local log start, or behind
-the last tiered offset (``follower.fetch.last.tiered.offset.enable``, KIP-1023)."""
-NO_CONSUMERS: Final = "no"
-FINAL_CONSUMERS: Final = "final"
-DRAFT_CONSUMERS: Final = "draft"
-CONSUMERS: Final = (NO_CONSUMERS, FINAL_CONSUMERS, DRAFT_CONSUMERS)
-"""No applications with consumers; those of the final KIP-320; or those of its earlier draft as
-well, on a cluster that serves the dialect."""
-NEWEST_FETCH: Final = 18
-"""The Fetch version of a cluster without a ceiling."""
 CONTROLLER_NUMBER: Final = -1
 """The controller as a node of an action: no broker's id."""
 _CONTROLLER: Final = "controller"
 """The same in text."""
-
-
-class ScheduleError(ValueError):
-    """A text is no schedule."""
 
 
 class ActionKind(StrEnum):
@@ -112,6 +97,21 @@ class ActionKind(StrEnum):
     """An application commits its positions."""
     RESTART = "restart"
     """An application ends, and begins again where its group has committed."""
+    INIT = "init"
+    """A transactional producer asks for its producer id and epoch, as one that begins or goes on
+    after an error."""
+    SEND = "send"
+    """A transactional producer sends a batch, the first of a transaction or a further one."""
+    ARRIVE = "arrive"
+    """The oldest batch of a transactional producer that is late arrives."""
+    END = "end"
+    """A transactional producer commits or aborts."""
+    READ = "read"
+    """A read_committed consumer fetches where it is."""
+    ELECT_COORDINATOR = "elect-coordinator"
+    """A partition of ``__transaction_state`` is led by another broker."""
+    WIPE_COORDINATOR = "wipe-coordinator"
+    """A replica of ``__transaction_state`` loses its disk."""
 
 
 class Action(NamedTuple):
@@ -174,6 +174,13 @@ FORMS: Final[dict[ActionKind, str]] = {
     ActionKind.CARRY: "a{other} {amount} {how}",
     ActionKind.SAVE: "a{other}",
     ActionKind.RESTART: "a{other}",
+    ActionKind.INIT: "x{other} via {broker}",
+    ActionKind.SEND: "x{other} p{partition} to {broker} {how}",
+    ActionKind.ARRIVE: "x{other}",
+    ActionKind.END: "x{other} {how} via {broker}",
+    ActionKind.READ: "r{other} p{partition} from {broker}",
+    ActionKind.ELECT_COORDINATOR: "s{partition} {broker}",
+    ActionKind.WIPE_COORDINATOR: "s{partition} {broker}",
 }
 """What stands behind each verb, and how it is read."""
 
@@ -190,6 +197,9 @@ HEED: Final = "heed"
 IGNORE: Final = "ignore"
 ARRIVES: Final = "arrives"
 LOST: Final = "lost"
+LATE: Final = "late"
+COMMITS: Final = "commit"
+ABORTS: Final = "abort"
 FAULTS: Final = ("error", "timeout", "delay", "hang-up", "hang-up-after", "drop", "corrupt")
 _BROKERS: Final = re.compile(r"\d+(,\d+)*")
 _WORDS: Final[dict[ActionKind, frozenset[str]]] = {
@@ -204,70 +214,10 @@ _WORDS: Final[dict[ActionKind, frozenset[str]]] = {
     ActionKind.STORE: frozenset({DONE, FAILS}),
     ActionKind.POLL: frozenset({HEED, IGNORE}),
     ActionKind.CARRY: frozenset({ARRIVES, LOST}),
+    ActionKind.SEND: frozenset({ARRIVES, LATE}),
+    ActionKind.END: frozenset({COMMITS, ABORTS}),
 }
 """What ``how`` may be."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """The cluster of a schedule, with one topic."""
-
-    seed: int = 0
-    """Of the cluster's own randomness: ids and the like."""
-    brokers: int = 3
-    first_id: int = 1
-    """The lowest id of the brokers, which have consecutive ones."""
-    partitions: int = 1
-    replication_factor: int = 3
-    min_insync_replicas: int = 1
-    unclean: bool = False
-    """``unclean.leader.election.enable``."""
-    fetch_version: int = NEWEST_FETCH
-    """The highest Fetch version that brokers serve (``--api-max``)."""
-    tier: str = NO_TIER
-    """Whether the topic is tiered, and where new followers start then; see `TIERS`."""
-
-    checks_offsets: bool = False
-    """``check.expected.offsets``: producers state where they believe the log to end (KIP-27)."""
-    consumers: str = NO_CONSUMERS
-    """Which applications there are; see `CONSUMERS`."""
-    gate: bool = True
-    """Whether ListOffsets waits after an election (KIP-207); off: ``list.offsets.gate=off``."""
-
-    @property
-    def broker_ids(self) -> range:
-        """The ids of the brokers."""
-        return range(self.first_id, self.first_id + self.brokers)
-
-    @property
-    def is_tiered(self) -> bool:
-        """Whether the topic has a remote tier."""
-        return self.tier != NO_TIER
-
-    def __str__(self) -> str:
-        return _SETUP.format(
-            seed=self.seed,
-            brokers=self.brokers,
-            partitions=self.partitions,
-            replication_factor=self.replication_factor,
-            min_insync_replicas=self.min_insync_replicas,
-            unclean="yes" if self.unclean else "no",
-            fetch_version=self.fetch_version,
-            tier=f" tier={self.tier}" if self.is_tiered else "",
-            check=_CHECK if self.checks_offsets else "",
-            consumers=f" consumers={self.consumers}" if self.consumers != NO_CONSUMERS else "",
-            ids="" if self.first_id == 1 else f" ids.from={self.first_id}",
-            gate="" if self.gate else _NO_GATE,
-        )
-
-
-_CHECK: Final = " check=yes"
-_NO_GATE: Final = " gate=off"
-_SETUP: Final = (
-    "cluster seed={seed} brokers={brokers} partitions={partitions} replicas={replication_factor}"
-    " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}{tier}{check}"
-    "{consumers}{ids}{gate}"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,38 +249,6 @@ def parse(text: str) -> Schedule:
     return Schedule(setup=setup, actions=actions)
 
 
-def parse_setup(line: str) -> Setup:
-    """Read the first line of a schedule.
-
-    :raises ScheduleError: When it is none.
-    """
-    match = _PATTERN_OF_SETUP.fullmatch(line)
-    if match is None:
-        raise ScheduleError(f"a schedule begins with its cluster, as {str(Setup())!r}: {line!r}")
-    fields = match.groupdict()
-    unclean = fields.pop("unclean")
-    if unclean not in ("yes", "no"):
-        raise ScheduleError(f"unclean is yes or no: {line!r}")
-    tier = (fields.pop("tier") or f" tier={NO_TIER}").removeprefix(" tier=")
-    if tier not in TIERS:
-        raise ScheduleError(f"tier is one of {', '.join(TIERS)}: {line!r}")
-    checks = fields.pop("check") is not None
-    gate = fields.pop("gate") is None
-    consumers = fields.pop("consumers") or NO_CONSUMERS
-    if consumers not in CONSUMERS:
-        raise ScheduleError(f"consumers is one of {', '.join(CONSUMERS)}: {line!r}")
-    fields["first_id"] = fields["first_id"] or "1"
-    numbers = {name: int(text) for name, text in fields.items()}
-    return Setup(
-        **numbers,
-        unclean=unclean == "yes",
-        tier=tier,
-        checks_offsets=checks,
-        consumers=consumers,
-        gate=gate,
-    )
-
-
 def parse_action(line: str) -> Action:
     """Read one action.
 
@@ -357,26 +275,10 @@ def parse_action(line: str) -> Action:
     return Action(verb, how=how, **numbers)
 
 
-def _pattern(
-    form: str, words: Iterable[str] = ("how", "unclean"), number: str = r"\d+"
-) -> re.Pattern[str]:
-    """A form as a regular expression with a group for each field."""
-    pattern = re.escape(form)
-    for name in re.findall(r"\{(\w+)\}", form):
-        kind = r"\S+" if name in words else number
-        pattern = pattern.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{kind})")
-    return re.compile(pattern)
-
-
 def _as_shown(verb: ActionKind) -> str:
     return f"{verb} {FORMS[verb]}".rstrip()
 
 
-_PATTERNS: Final = {verb: _pattern(form) for verb, form in FORMS.items()} | {
-    ActionKind.DELIVER: _pattern(FORMS[ActionKind.DELIVER], number=rf"\d+|{_CONTROLLER}")
+_PATTERNS: Final = {verb: form_pattern(form) for verb, form in FORMS.items()} | {
+    ActionKind.DELIVER: form_pattern(FORMS[ActionKind.DELIVER], number=rf"\d+|{_CONTROLLER}")
 }
-_PATTERN_OF_SETUP: Final = re.compile(
-    _pattern(_SETUP.removesuffix("{tier}{check}{consumers}{ids}{gate}")).pattern
-    + rf"(?P<tier> tier=\S+)?(?P<check>{_CHECK})?(?: consumers=(?P<consumers>\S+))?"
-    rf"(?: ids\.from=(?P<first_id>\d+))?(?P<gate>{_NO_GATE})?"
-)

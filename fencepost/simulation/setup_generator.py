@@ -4,13 +4,16 @@ import random
 from dataclasses import replace
 from typing import Final
 
-from fencepost.simulation.schedule import (
+from fencepost.simulation.setup import (
     DRAFT_CONSUMERS,
     FINAL_CONSUMERS,
     FROM_LAST,
     FROM_LOCAL,
+    MIXED_FLOWS,
+    NEW_FLOW,
     NEWEST_FETCH,
     NO_TIER,
+    OLD_FLOW,
     Setup,
 )
 
@@ -59,5 +62,20 @@ def draw_consumer_setup(seed: int, rng: random.Random) -> Setup:
         setup,
         consumers=own.choice((FINAL_CONSUMERS, DRAFT_CONSUMERS)),
         unclean=own.random() < _UNCLEAN_FOR_CONSUMERS,
+        checks_offsets=False,
+    )
+
+
+def draw_transaction_setup(seed: int, rng: random.Random) -> Setup:
+    """A cluster by chance for transactions, which loses nothing but by disks."""
+    setup = draw_setup(seed, rng)
+    own = random.Random(f"transactions of {seed}")
+    return replace(
+        setup,
+        transactions=own.choice((NEW_FLOW, NEW_FLOW, OLD_FLOW, MIXED_FLOWS)),
+        partitions=own.choice((1, 2, 2, 3)),
+        unclean=False,
+        fetch_version=NEWEST_FETCH,
+        tier=NO_TIER,
         checks_offsets=False,
     )

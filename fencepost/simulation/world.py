@@ -3,11 +3,12 @@
 from contextlib import suppress
 from typing import Final, TypeVar
 
+from fencepost.broker.controller.auto_topic_creation import create_internal_topic
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.scheduler import ManualClock, advance
-from fencepost.broker.metadata.image import Address
-from fencepost.broker.network.links import ControllerEndpoint, ControllerRequest, Link
+from fencepost.broker.metadata.image import TRANSACTION_TOPIC, Address
+from fencepost.broker.network.links import BrokerId, ControllerEndpoint, ControllerRequest, Link
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Cluster, ClusterOptions
 from fencepost.protocol.codec.drafts import KIP_320_DRAFT
@@ -28,15 +29,18 @@ from fencepost.simulation.producers import Producers
 from fencepost.simulation.schedule import (
     ACKS_ALL,
     DONE,
+    TOPIC,
+    Action,
+    ActionKind,
+)
+from fencepost.simulation.setup import (
     DRAFT_CONSUMERS,
     FROM_LAST,
     NEWEST_FETCH,
     NO_CONSUMERS,
-    TOPIC,
-    Action,
-    ActionKind,
     Setup,
 )
+from fencepost.simulation.transactions.workload import TRANSACTION_CONFIGS, Transactions
 
 MOST_MESSAGES: Final = 6_000
 """Ten times what a cluster of this size has to say at most without being asked anything new."""
@@ -99,9 +103,10 @@ class World:
         )
         if stage.observe is not None:
             stage.observe(self.cluster)
-        while (link := self.network.first()) is not None:
-            self.network.deliver(link)
-            self.cluster.scheduler.run_due()
+        self._deliver_unseen()
+        if setup.has_transactions:
+            create_internal_topic(self.cluster.brokers[BrokerId(setup.first_id)], TRANSACTION_TOPIC)
+            self._deliver_unseen()
         enough = min(setup.min_insync_replicas, setup.replication_factor)
         self.checker = ClusterChecker(
             self.cluster,
@@ -119,6 +124,15 @@ class World:
         self.applications: Applications = Applications(
             self.cluster, self.checker, setup, stage.send
         )
+        self.transactions: Transactions = Transactions(
+            self.cluster, self.checker, setup, stage.send
+        )
+
+    def _deliver_unseen(self) -> None:
+        """Let messages arrive until none is left, before there is anything to check."""
+        while (link := self.network.first()) is not None:
+            self.network.deliver(link)
+            self.cluster.scheduler.run_due()
 
     def perform(self, action: Action) -> None:
         """Take one step, and look at what came of it.
@@ -136,6 +150,7 @@ class World:
         elif action.kind in CLIENT_ACTIONS:
             self.checker.check_broker(action.broker)
             self.producers.check_answers()
+            self.transactions.check()
         else:
             self.check()
 
@@ -158,6 +173,7 @@ class World:
             self.settle()
             refused = self.producers.last_error
             require(must.healed_partitions_take_records, index, refused.name if refused else None)
+        self.transactions.check_healed()
         self._read_to_the_end()
 
     def _read_to_the_end(self) -> None:
@@ -180,6 +196,7 @@ class World:
             self.cluster.scheduler.run_due()
             self.checker.check_link(link)
             self.producers.check_answers()
+            self.transactions.check()
         self.checker.current_link = None
 
     def settle(self) -> None:
@@ -204,6 +221,7 @@ class World:
         """See what has changed, and whether all of it is right."""
         self.checker.check_all()
         self.producers.check_answers()
+        self.transactions.check()
 
     def is_running(self, broker_id: int) -> bool:
         """Whether there is such a broker, and it runs."""
@@ -223,6 +241,8 @@ def _options(setup: Setup, stage: RunEnvironment) -> ClusterOptions:
     if setup.consumers != NO_CONSUMERS:
         factor = min(_OFFSETS_REPLICAS, setup.brokers)
         configs |= {**_CONSUMERS, "offsets.topic.replication.factor": str(factor)}
+    if setup.has_transactions:
+        configs |= TRANSACTION_CONFIGS
     if setup.tier == FROM_LAST:
         configs["follower.fetch.last.tiered.offset.enable"] = "true"
     topic = NewTopic(

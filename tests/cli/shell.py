@@ -24,6 +24,9 @@ REQUIRED: Final = {
     "group delete-offsets": "--topic t",
     "tier add-fault": "list --error x",
     "clock advance": "1",
+    "transaction abort-hanging": "t 0 1000",
+    "transaction hold": "t 0",
+    "transaction release": "t 0",
 }
 """What a command needs besides the places in its path, by its words."""
 

@@ -22,3 +22,5 @@ class Mutant:
     """The seed to begin with: one that breaks it soon. Without it more seeds are tried."""
     consumers: bool = False
     """Whether it is found by the seeds with applications."""
+    transactions: bool = False
+    """Whether it is found by the seeds with transactional producers."""

@@ -39,6 +39,7 @@ from fencepost.storage.log.staging import StagedRecords
 from tests.simulation.consumer_mutants import CONSUMER_MUTANTS
 from tests.simulation.mutant import Mutant
 from tests.simulation.tier_mutants import TIER_MUTANTS
+from tests.simulation.transaction_mutants import TRANSACTION_MUTANTS
 
 _NOW_MS: Final = 1_700_000_000_000
 
@@ -380,4 +381,5 @@ MUTANTS: Final = (
     ),
     *TIER_MUTANTS,
     *CONSUMER_MUTANTS,
+    *TRANSACTION_MUTANTS,
 )

@@ -12,7 +12,8 @@ from docs.generate import ROOT
 from fencepost.cli import main, simulate
 from fencepost.simulation.report import RunTotals
 from fencepost.simulation.runner import replay
-from fencepost.simulation.schedule import Setup, parse
+from fencepost.simulation.schedule import parse
+from fencepost.simulation.setup import Setup
 from tests.cli.terminal import terminal
 from tests.simulation.mutants import MUTANTS, gate_off
 
@@ -92,6 +93,7 @@ def test_a_file_that_is_no_schedule_is_refused(
 
 
 OF_SEEDS = "a run of seeds, which heeds --seeds, --seed, --steps, --jobs, --consumers, --no-gate"
+OF_TRANSACTIONS = "--transactions, which heeds --seeds, --seed, --steps, --jobs, --no-gate"
 RECORDED = "--record, which heeds --seed, --minutes, --as-is"
 PLAYED = "--schedule, which heeds no other option"
 
@@ -101,7 +103,9 @@ PLAYED = "--schedule, which heeds no other option"
     [
         ("", "--minutes 10", OF_SEEDS),
         ("--seed 5", "--as-is", OF_SEEDS),
+        ("--transactions", "--consumers", OF_TRANSACTIONS),
         ("--record run", "--seeds 1", RECORDED),
+        ("--record run", "--transactions", RECORDED),
         ("--record run", "--steps 1", RECORDED),
         ("--record run", "--jobs 1", RECORDED),
         ("--record run", "--schedule file", RECORDED),

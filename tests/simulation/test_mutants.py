@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.unmeasured, pytest.mark.timeout(600)]
 
 def first_failure(mutant: Mutant) -> Outcome | None:
     for seed in (*range(mutant.first_seed, SEEDS), *range(mutant.first_seed)):
-        outcome = run_seed(seed, consumers=mutant.consumers)
+        outcome = run_seed(seed, consumers=mutant.consumers, transactions=mutant.transactions)
         if outcome.failure is not None and outcome.failure.invariant in mutant.breaks:
             return outcome
     return None

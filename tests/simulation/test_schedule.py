@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.simulation.schedule import (
+    ABORTS,
     ACKS_ALL,
     ACKS_LEADER,
     ARRIVES,
     BACK,
     CLEAN,
-    CONSUMERS,
+    COMMITS,
     CONTROLLER_NUMBER,
     DONE,
     FAILS,
@@ -18,18 +19,23 @@ from fencepost.simulation.schedule import (
     FORMS,
     HEED,
     IGNORE,
+    LATE,
     LEAVE,
     LOST,
     STAY,
-    TIERS,
     UNCLEAN,
     Action,
     ActionKind,
     Schedule,
-    ScheduleError,
-    Setup,
     parse,
     parse_action,
+)
+from fencepost.simulation.setup import (
+    CONSUMERS,
+    TIERS,
+    TRANSACTIONS,
+    ScheduleError,
+    Setup,
 )
 
 WORDS = {
@@ -44,6 +50,8 @@ WORDS = {
     ActionKind.STORE: [DONE, FAILS],
     ActionKind.POLL: [HEED, IGNORE],
     ActionKind.CARRY: [ARRIVES, LOST],
+    ActionKind.SEND: [ARRIVES, LATE],
+    ActionKind.END: [COMMITS, ABORTS],
 }
 NUMBERS = st.integers(0, 100_000)
 NODES = st.integers(1, 100_000) | st.just(CONTROLLER_NUMBER)
@@ -75,6 +83,7 @@ SETUPS = st.builds(
     tier=st.sampled_from(TIERS),
     checks_offsets=st.booleans(),
     consumers=st.sampled_from(CONSUMERS),
+    transactions=st.sampled_from(TRANSACTIONS),
 )
 
 
@@ -127,6 +136,7 @@ def test_brokers_may_be_numbered_from_0() -> None:
         ("settle", "begins with its cluster"),
         (str(Setup()).replace("unclean=no", "unclean=maybe"), "unclean is yes or no"),
         (f"{Setup()} tier=some", "tier is one of no, local, last"),
+        (f"{Setup()} transactions=some", "transactions is one of no, new, old, mixed"),
         (f"{Setup()}\nexplode 3", "there is no action 'explode'"),
         (f"{Setup()}\ndeliver 1", "deliver is written 'deliver {other}->{broker}'"),
         (f"{Setup()}\ndeliver 0->1", "there is no broker 0, and the controller is a word"),

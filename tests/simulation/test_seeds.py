@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.simulation.actions import APPLICATION_ACTIONS
+from fencepost.simulation.actions import APPLICATION_ACTIONS, TRANSACTION_ACTIONS
 from fencepost.simulation.consumers.admitted import ADMITTED, Admitted
 from fencepost.simulation.runner import replay, run_seed
 from fencepost.simulation.schedule import ActionKind, parse
@@ -45,12 +45,28 @@ def test_every_invariant_holds_with_consumers() -> None:
     assert ": every invariant held" in done.lines[-1], done.lines[-1]
 
 
+@pytest.mark.timeout(max(300, SEEDS))
+def test_every_invariant_holds_with_transactions() -> None:
+    seeds = str(max(1, SEEDS // 10))
+    command = [sys.executable, "-m", "fencepost", "simulate", "--transactions", "--seeds", seeds]
+    done = run(command, code=0, timeout_s=max(300, SEEDS))
+    assert ": every invariant held" in done.lines[-1], done.lines[-1]
+
+
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("consumers", [False, True])
 def test_a_seed_does_the_same_again(seed: int, consumers: bool) -> None:
     one, other = (run_seed(seed, STEPS, consumers=consumers) for _ in range(2))
     assert one.schedule == other.schedule
     assert one.trace == other.trace
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_seed_with_transactions_does_the_same_again_and_as_it_is_printed(seed: int) -> None:
+    one, other = (run_seed(seed, STEPS, transactions=True) for _ in range(2))
+    printed = replay(parse(str(one.schedule)))
+    assert one.schedule == other.schedule == printed.schedule
+    assert one.trace == other.trace == printed.trace
 
 
 def test_seeds_differ() -> None:
@@ -78,7 +94,8 @@ def test_a_seed_does_the_same_however_python_hashes() -> None:
 @pytest.mark.unmeasured
 def test_seeds_come_to_all_that_may_happen() -> None:
     done = {action.kind for seed in range(40) for action in run_seed(seed, 300).schedule.actions}
-    assert done == set(ActionKind) - {ActionKind.COMMIT, *APPLICATION_ACTIONS}
+    elsewhere = {ActionKind.COMMIT, *APPLICATION_ACTIONS, *TRANSACTION_ACTIONS}
+    assert done == set(ActionKind) - elsewhere
 
 
 @pytest.mark.unmeasured
@@ -89,6 +106,16 @@ def test_seeds_with_consumers_come_to_all_that_applications_do() -> None:
         for action in run_seed(seed, 300, consumers=True).schedule.actions
     }
     assert done >= APPLICATION_ACTIONS
+
+
+@pytest.mark.unmeasured
+def test_seeds_with_transactions_come_to_all_that_producers_do() -> None:
+    done = {
+        action.kind
+        for seed in range(10)
+        for action in run_seed(seed, 300, transactions=True).schedule.actions
+    }
+    assert done >= TRANSACTION_ACTIONS
 
 
 @pytest.mark.unmeasured

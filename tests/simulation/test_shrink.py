@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from fencepost.simulation.runner import Failure, Outcome, replay, shrink
-from fencepost.simulation.schedule import Action, ActionKind, Schedule, Setup
+from fencepost.simulation.schedule import Action, ActionKind, Schedule
+from fencepost.simulation.setup import Setup
 
 Fails = Callable[[Schedule], str | None]
 

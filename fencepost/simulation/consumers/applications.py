@@ -10,7 +10,8 @@ from fencepost.simulation.consumers.application import Application
 from fencepost.simulation.consumers.kinds import kinds_of
 from fencepost.simulation.environment import RequestSender
 from fencepost.simulation.invariants import require
-from fencepost.simulation.schedule import TOPIC, Setup
+from fencepost.simulation.schedule import TOPIC
+from fencepost.simulation.setup import Setup
 
 FINAL_ROUNDS: Final = 40
 _POLLS: Final = 8

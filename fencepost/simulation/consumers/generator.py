@@ -7,13 +7,13 @@ from typing import Final
 from fencepost.simulation.consumers.kinds import kinds_of
 from fencepost.simulation.schedule import (
     ARRIVES,
-    DRAFT_CONSUMERS,
     HEED,
     IGNORE,
     LOST,
     Action,
     ActionKind,
 )
+from fencepost.simulation.setup import DRAFT_CONSUMERS
 from fencepost.simulation.world import World
 
 _MOST_WAITING: Final = 4

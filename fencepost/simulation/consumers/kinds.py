@@ -5,7 +5,7 @@ from typing import Final
 
 from fencepost.client.consumer.config import ConsumerConfig, make_config
 from fencepost.protocol.codec.drafts import KIP_320_DRAFT
-from fencepost.simulation.schedule import DRAFT_CONSUMERS, FINAL_CONSUMERS
+from fencepost.simulation.setup import DRAFT_CONSUMERS, FINAL_CONSUMERS
 
 _MOST_RECORDS: Final = 5
 """Of a poll, so that an answer is handed out in parts."""

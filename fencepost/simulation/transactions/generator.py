@@ -1,0 +1,126 @@
+"""What a seed lets transactional producers and read_committed consumers do, by its own chances."""
+
+import random
+from collections.abc import Callable
+from typing import Final
+
+from fencepost.broker.metadata.image import NO_LEADER, TRANSACTION_TOPIC
+from fencepost.simulation.schedule import (
+    ABORTS,
+    ARRIVES,
+    COMMITS,
+    LATE,
+    TOPIC,
+    Action,
+    ActionKind,
+)
+from fencepost.simulation.transactions.producer import Phase, TransactionalProducer
+from fencepost.simulation.transactions.workload import PRODUCERS, READERS, STATE_PARTITIONS
+from fencepost.simulation.world import World
+
+_FAULTS: Final = 0.4
+_REPAIRS: Final = 4
+_OTHER_CLIENTS: Final = 0.4
+_IMPATIENCE: Final = 0.03
+"""How likely a producer aborts that waits for answers."""
+_LEADER_SHARE: Final = 0.85
+"""How often a client knows who leads."""
+
+
+class TransactionActions:
+    """Throws one seed's actions of transactions; none where the seed has none."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._transactions = world.transactions
+        self._rng = rng = random.Random(f"transactions {world.setup.seed}")
+        has_any = world.setup.has_transactions
+        self._share = rng.choice((0.15, 0.25, 0.35)) if has_any else 0.0
+        self._settles = rng.choice((0.02, 0.06, 0.15))
+        self._reads = rng.choice((0.05, 0.15))
+        self._elections = rng.choice((0.0, 0.01, 0.04))
+        self._wipes = rng.choice((0.0, 0.0, 0.005, 0.02))
+        self._restarts = rng.choice((0.0, 0.01, 0.04))
+        self._late = rng.choice((0.0, 0.05, 0.2))
+        self._commits = rng.choice((0.6, 0.8))
+        self._ends = rng.choice((0.15, 0.3, 0.5))
+
+    def suit(self, weights: dict[ActionKind, float]) -> None:
+        """Fewer faults, each of which lasts less long: a transaction takes many messages."""
+        if not self._share:
+            return
+        for kind in (ActionKind.KILL, ActionKind.ISOLATE, ActionKind.CUT, ActionKind.STOP):
+            weights[kind] *= _FAULTS
+        for kind in (ActionKind.START, ActionKind.REJOIN, ActionKind.RELEASE):
+            weights[kind] *= _REPAIRS
+        for kind in (ActionKind.PRODUCE, ActionKind.CONSUME, ActionKind.LIST):
+            weights[kind] *= _OTHER_CLIENTS
+
+    def next(self) -> Action | None:
+        """The next action, or None where it is for others to do something."""
+        rng = self._rng
+        if not self._share or rng.random() >= self._share:
+            return None
+        chance = rng.random()
+        for kind, share in (
+            (ActionKind.ELECT_COORDINATOR, self._elections),
+            (ActionKind.WIPE_COORDINATOR, self._wipes),
+            (ActionKind.READ, self._reads),
+            (ActionKind.SETTLE, self._settles),
+        ):
+            if chance < share:
+                return _GENERATORS[kind](self)
+            chance -= share
+        return self._of_producer(rng.choice([*PRODUCERS]))
+
+    def of_coordinator(self, kind: ActionKind) -> Action:
+        """Something happens to a replica of ``__transaction_state``."""
+        index = self._rng.randrange(STATE_PARTITIONS)
+        partition = self._world.cluster.controller.partition(TRANSACTION_TOPIC, index)
+        return Action(kind, index, self._rng.choice(partition.replicas))
+
+    def read(self) -> Action:
+        """A consumer fetches, mostly from a leader."""
+        index = self._partition()
+        broker = self._leader(index)
+        return Action(ActionKind.READ, index, broker, other=self._rng.choice(READERS))
+
+    def _of_producer(self, number: int) -> Action:
+        rng, producer = self._rng, self._transactions.producers[number]
+        if producer.late and rng.random() < self._late:
+            return Action(ActionKind.ARRIVE, other=number)
+        if producer.phase in (Phase.NEW, Phase.STALE) or rng.random() < self._restarts:
+            return Action(ActionKind.INIT, broker=self._broker(), other=number)
+        if producer.phase is not Phase.READY or rng.random() < self._end_share(producer):
+            how = COMMITS if producer.may_commit and rng.random() < self._commits else ABORTS
+            return Action(ActionKind.END, broker=self._broker(), other=number, how=how)
+        index = rng.choice(producer.unanswered or range(self._world.setup.partitions))
+        how = LATE if rng.random() < self._late else ARRIVES
+        return Action(ActionKind.SEND, index, self._leader(index), other=number, how=how)
+
+    def _end_share(self, producer: TransactionalProducer) -> float:
+        """How likely it is that a producer ends its transaction now, however far it has come."""
+        if producer.may_commit:
+            return self._ends
+        return 0.0 if producer.transaction is None else _IMPATIENCE
+
+    def _broker(self) -> int:
+        return self._rng.choice(self._world.setup.broker_ids)
+
+    def _partition(self) -> int:
+        return self._rng.randrange(self._world.setup.partitions)
+
+    def _leader(self, index: int) -> int:
+        """Mostly the leader, as the controller knows it."""
+        partition = self._world.cluster.controller.image.topics[TOPIC].partitions[index]
+        if partition.leader == NO_LEADER or self._rng.random() >= _LEADER_SHARE:
+            return self._broker()
+        return partition.leader
+
+
+_GENERATORS: Final[dict[ActionKind, Callable[[TransactionActions], Action]]] = {
+    ActionKind.ELECT_COORDINATOR: lambda dice: dice.of_coordinator(ActionKind.ELECT_COORDINATOR),
+    ActionKind.WIPE_COORDINATOR: lambda dice: dice.of_coordinator(ActionKind.WIPE_COORDINATOR),
+    ActionKind.READ: TransactionActions.read,
+    ActionKind.SETTLE: lambda _dice: Action(ActionKind.SETTLE),
+}

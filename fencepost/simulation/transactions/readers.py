@@ -1,0 +1,75 @@
+"""read_committed consumers: each reads one partition from its beginning, and drops what is aborted.
+
+They drop as Kafka's consumer does: by the list of aborted transactions that comes with the records,
+and by the abort markers that end them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fencepost.broker.node.broker import Broker
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.fetch import AbortedTransaction
+from fencepost.protocol.records import BatchHeader, iter_headers
+from fencepost.protocol.transaction_markers import decode_marker
+from fencepost.simulation.client_requests import EARLIEST, NO_EPOCH, ClientRequests
+from fencepost.simulation.invariants import require
+from fencepost.simulation.transactions import invariants as must
+from fencepost.simulation.transactions.ledger import Ledger, SentBatch
+from fencepost.simulation.transactions.messages import TransactionalRequests
+
+
+@dataclass(slots=True)
+class CommittedReader:
+    """One consumer of one partition."""
+
+    name: str
+    requests: TransactionalRequests
+    offsets: ClientRequests
+    ledger: Ledger
+    index: int
+    position: int = 0
+    """The next offset that it fetches."""
+
+    def read(self, broker: Broker) -> list[SentBatch]:
+        """Fetch once, from a leader or a follower.
+
+        :returns: The transactional batches that the consumer hands out.
+        """
+        answer = self.requests.fetch(broker, self.index, self.position)
+        if answer is None:
+            return []
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            earliest = self.offsets.list_offset(broker, self.index, EARLIEST, epoch=NO_EPOCH)
+            if earliest.error_code == ErrorCode.NONE:
+                self.position = earliest.offset
+            return []
+        found: list[SentBatch] = []
+        aborted = answer.aborted_transactions or ()
+        for header, is_visible in _with_visibility(answer.records or (), aborted):
+            is_new = header.base_offset >= self.position
+            if is_visible and is_new and header.crc in self.ledger.batches:
+                found.append(self.ledger.batches[header.crc])
+            self.position = max(self.position, header.next_offset)
+        for batch in found:
+            require(must.transactions_are_isolated, self.name, batch)
+        return found
+
+
+def _with_visibility(
+    buffers: Sequence[Buffer], aborted: Sequence[AbortedTransaction]
+) -> Iterator[tuple[BatchHeader, bool]]:
+    """All batches, and of each whether it is handed out: it is of no aborted transaction."""
+    begins = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
+    is_aborted: set[int] = set()
+    for buffer in buffers:
+        for at, header in iter_headers(buffer):
+            while begins and begins[-1].first_offset <= header.last_offset:
+                is_aborted.add(begins.pop().producer_id)
+            if header.is_control:
+                marker = decode_marker(buffer, at)
+                if marker is not None and not marker.committed:
+                    is_aborted.discard(header.producer_id)
+            is_visible = not header.is_transactional or header.producer_id not in is_aborted
+            yield header, is_visible

@@ -1,0 +1,175 @@
+"""Rules of transactions switched off: at the coordinator, on the way of markers, and in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace as replaced
+from typing import Final
+
+import pytest
+
+from fencepost.broker.coordinator.commit_queue import LoadedBatch, ReplicaLog
+from fencepost.broker.transactions import requests, transaction_partitions
+from fencepost.broker.transactions.marker_channel import MarkerChannel, PendingMarkers
+from fencepost.broker.transactions.producer_epochs import GenerateProducerId, decide_producer
+from fencepost.broker.transactions.records import TransactionRecord
+from fencepost.broker.transactions.transaction_coordinator import TransactionCoordinatorShard
+from fencepost.broker.transactions.transaction_metadata import (
+    ProducerIdAndEpoch,
+    TopicPartition,
+    TransactionMetadata,
+)
+from fencepost.protocol.errors import ErrorCode
+from fencepost.storage.log.segmented_log import SegmentedLog
+from tests.simulation.mutant import Inject, Mutant
+
+
+def one_marker_enough(patch: pytest.MonkeyPatch) -> None:
+    """A transaction is complete when one of its partitions has a marker."""
+
+    def begin(self: PendingMarkers) -> None:
+        self.remaining = set(sorted(self.metadata.partitions)[:1])
+
+    patch.setattr(PendingMarkers, "__post_init__", begin)
+
+
+def answered_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    """A change is answered when it is appended, and not when it is committed."""
+
+    def change(
+        self: TransactionCoordinatorShard,
+        transactional_id: str,
+        metadata: TransactionMetadata,
+        done: Callable[[ErrorCode], None],
+    ) -> None:
+        record = TransactionRecord(transactional_id=transactional_id, value=metadata)
+        self.write([record], lambda _error: None)
+        done(ErrorCode.NONE)
+
+    patch.setattr(TransactionCoordinatorShard, "change", change)
+
+
+def aborted_transactions_not_listed(patch: pytest.MonkeyPatch) -> None:
+    """Fetch lists no aborted transactions."""
+    patch.setattr(SegmentedLog, "aborted_transactions", lambda _self, _start, _end: ())
+
+
+def read_up_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """Open transactions hold back nothing."""
+    patch.setattr(SegmentedLog, "last_stable_offset", lambda _self, high_watermark: high_watermark)
+
+
+def markers_before_the_decision(patch: pytest.MonkeyPatch) -> None:
+    """Markers are sent when the decision is appended, and not when it is committed."""
+    whole = TransactionCoordinatorShard.on_replayed
+
+    def on_replayed(self: TransactionCoordinatorShard, record: TransactionRecord) -> None:
+        whole(self, record)
+        self.on_committed(record)
+
+    patch.setattr(TransactionCoordinatorShard, "on_replayed", on_replayed)
+
+
+def epoch_kept(patch: pytest.MonkeyPatch) -> None:
+    """InitProducerId gives the next producer the epoch of the last."""
+    whole = decide_producer
+
+    def decide(
+        current: TransactionMetadata,
+        expected: ProducerIdAndEpoch | None,
+        *,
+        timeout_ms: int,
+        now_ms: int,
+        generate_producer_id: GenerateProducerId,
+    ) -> TransactionMetadata | ErrorCode:
+        decision = whole(
+            current,
+            expected,
+            timeout_ms=timeout_ms,
+            now_ms=now_ms,
+            generate_producer_id=generate_producer_id,
+        )
+        if isinstance(decision, ErrorCode) or current.producer_epoch < 0:
+            return decision
+        return replaced(decision, producer_epoch=current.producer_epoch)
+
+    patch.setattr(requests, "decide_producer", decide)
+
+
+def any_epoch_verified(patch: pytest.MonkeyPatch) -> None:
+    """The coordinator verifies and adds partitions for producers that are fenced."""
+    whole = transaction_partitions.check_producer
+
+    def check(current: TransactionMetadata, producer: ProducerIdAndEpoch) -> ErrorCode:
+        error = whole(current, producer)
+        return ErrorCode.NONE if error is ErrorCode.PRODUCER_FENCED else error
+
+    patch.setattr(transaction_partitions, "check_producer", check)
+
+
+def last_record_not_replayed(patch: pytest.MonkeyPatch) -> None:
+    """A coordinator that loads stops before the last batch."""
+    whole = ReplicaLog.read_all
+
+    def read_all(self: ReplicaLog) -> Iterator[LoadedBatch]:
+        yield from [*whole(self)][:-1]
+
+    patch.setattr(ReplicaLog, "read_all", read_all)
+
+
+def markers_sent_once(patch: pytest.MonkeyPatch) -> None:
+    """A marker that found no leader, or that it refused, is not sent again."""
+
+    def forget(_self: MarkerChannel, _pending: PendingMarkers, _partition: TopicPartition) -> None:
+        """Nothing waits."""
+
+    patch.setattr(MarkerChannel, "_wait", forget)
+
+
+_TORN: Final = frozenset({"transactions_are_atomic"})
+_MUTANTS: Final[tuple[tuple[str, Inject, Collection[str], int], ...]] = (
+    ("the markers of all partitions", one_marker_enough, _TORN, 1),
+    ("the wait for the decision", answered_before_the_commit, _TORN, 2),
+    (
+        "the list of aborted transactions",
+        aborted_transactions_not_listed,
+        {"transactions_are_isolated"},
+        0,
+    ),
+    (
+        "the last stable offset",
+        read_up_to_the_high_watermark,
+        {"last_stable_offsets_stop_at_open_transactions"},
+        0,
+    ),
+    (
+        "the wait of the markers for the decision",
+        markers_before_the_decision,
+        {"markers_follow_decisions"},
+        0,
+    ),
+    ("the epoch of a new producer", epoch_kept, {"one_epoch_of_an_id_is_given_once"}, 0),
+    (
+        "the epoch of a producer that adds",
+        any_epoch_verified,
+        {"one_epoch_of_an_id_is_alive"},
+        0,
+    ),
+    (
+        "the last record at the load",
+        last_record_not_replayed,
+        {"coordinators_are_what_their_log_says"},
+        0,
+    ),
+    ("markers that are sent again", markers_sent_once, {"transactions_come_to_an_end"}, 9),
+)
+TRANSACTION_MUTANTS: Final = tuple(
+    Mutant(
+        name=name,
+        inject=inject,
+        breaks=frozenset(breaks),
+        transactions=True,
+        first_seed=first_seed,
+    )
+    for name, inject, breaks, first_seed in _MUTANTS
+)
