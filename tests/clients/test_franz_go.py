@@ -16,7 +16,6 @@ KGO: Final = "github.com/twmb/franz-go/pkg/kgo"
 RECORDS: Final = 20_000
 
 EXCLUDED: Final = {
-    "TestTxnEtl": "transactions are not served yet",
     "TestSCRAMAuth": "SASL is not served yet",
     "TestSCRAMAuthBadCredentials": "SASL is not served yet",
 }
@@ -34,6 +33,9 @@ SKIPS_ITSELF: Final = {
     "TestGroupETL/range/848": "the new group protocol (KIP-848) is not served yet",
     "TestGroupETL/sticky/848": "the new group protocol (KIP-848) is not served yet",
     "TestGroupETL/sticky/848/static": "the new group protocol (KIP-848) is not served yet",
+    "TestTxnEtl/range/848": "the new group protocol (KIP-848) is not served yet",
+    "TestTxnEtl/sticky/848": "the new group protocol (KIP-848) is not served yet",
+    "TestTxnEtl/sticky/848/static": "the new group protocol (KIP-848) is not served yet",
 }
 """Tests that ask the broker what it serves, and may skip themselves."""
 
@@ -44,6 +46,9 @@ NEEDS_A_BROKER: Final = (
     "TestGroupETL/range",
     "TestGroupETL/cooperative-sticky",
     "TestGroupETL/cooperative-sticky/static",
+    "TestTxnEtl/range",
+    "TestTxnEtl/cooperative-sticky",
+    "TestTxnEtl/cooperative-sticky/static",
     "TestConsumeRegex",
     "TestPauseIssue489",
 )

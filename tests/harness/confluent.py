@@ -103,3 +103,30 @@ def read_partition(cluster: Cluster, topic: str, count: int, *, start: int = 0) 
     with consumer(cluster) as source:
         source.assign([TopicPartition(topic, 0, start)])
         return read(source, count)
+
+
+def read_committed(cluster: Cluster, topic: str, partitions: int = 1) -> list[list[bytes]]:
+    """The values that a read_committed consumer gets of each partition, up to its last stable
+    offset.
+    """
+    found: list[list[bytes]] = [[] for _ in range(partitions)]
+    ends: set[int] = set()
+
+    def take(message: Message) -> None:
+        error, index, value = message.error(), message.partition(), message.value()
+        assert index is not None
+        if error is None:
+            assert value is not None
+            found[index].append(value)
+        else:
+            assert error.code() == KafkaError._PARTITION_EOF, error
+            ends.add(index)
+
+    deadline = time.monotonic() + WAIT_S
+    with consumer(cluster, isolation_level="read_committed", enable_partition_eof="true") as source:
+        source.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
+        while len(ends) < partitions:
+            assert time.monotonic() < deadline, f"at the end of {ends} alone within {WAIT_S} s"
+            for message in source.consume(500, 0.05):
+                take(message)
+    return found

@@ -42,6 +42,9 @@ class Control:
         wanted = {key.rstrip("_"): value for key, value in body.items()}
         return self._ask("POST", f"/v1/brokers/{broker}/{verb}", wanted or None)
 
+    def transaction(self, transactional_id: str) -> Json:
+        return self._ask("GET", f"/v1/transactions/{transactional_id}")
+
     def trace(self, **wanted: str | int) -> list[Json]:
         """The exchanges of the journal that fit, the oldest first."""
         found: list[Json] = self._ask("GET", "/v1/trace", params={"limit": 4096, **wanted})

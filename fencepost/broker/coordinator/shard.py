@@ -23,6 +23,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    NO_SEQUENCE,
     Record,
     build_batch,
 )
@@ -252,11 +253,13 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
     def _batch(self, records: Sequence[_RecordT], producer: TransactionalProducer) -> bytearray:
         now_ms = self.scheduler.wall_ms()
         encoded = [self._serde.encode(record) for record in records]
+        is_transactional = producer is not NO_PRODUCER
         return build_batch(
             [Record(index, now_ms, key, value) for index, (key, value) in enumerate(encoded)],
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
-            transactional=producer is not NO_PRODUCER,
+            base_sequence=0 if is_transactional else NO_SEQUENCE,  # a coordinator counts none
+            transactional=is_transactional,
         )
 
     def _replay(self, logged: LoggedRecord[_RecordT]) -> None:

@@ -15,6 +15,7 @@ _CONFIGS: Final = {
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
 }
 """What `tests.harness.kafka` gives its brokers, and a client can see."""
 

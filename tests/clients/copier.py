@@ -1,0 +1,150 @@
+"""A confluent-kafka (librdkafka) application that copies a topic in transactions, line by line.
+
+    python copier.py BOOTSTRAP SOURCE TARGET TOTAL NAME
+
+``copy N`` lets it commit N transactions, or as many as bring it to the end of the source, which
+has TOTAL records; its answer is ``copied``, or ``fenced`` once another has its NAME, which is the
+transactional id, the group and the group instance id. A transaction that fails is aborted, by a new
+producer where the old one cannot, and its records are copied again from the committed offsets on.
+java/CopierStory.java is the same with the Java clients.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+WAIT_S: Final = 20.0
+EACH: Final = 10
+"""At most so many records are copied in a transaction."""
+
+FENCED: Final = {
+    KafkaError._FENCED,
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.FENCED_INSTANCE_ID,
+}
+
+
+class FencedError(Exception):
+    """Another copier has the name."""
+
+
+class Copier:
+    """Reads the source in a group, and writes each record to the same partition of the target."""
+
+    def __init__(self, bootstrap: str, source: str, target: str, total: int, name: str) -> None:
+        self._common = {
+            "bootstrap.servers": bootstrap,
+            "socket.timeout.ms": 2000,
+            "retry.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 200,
+            "topic.metadata.refresh.fast.interval.ms": 20,
+            "log_level": 2,
+        }
+        self._target, self._total, self._name = target, total, name
+        self._consumer = Consumer(
+            {
+                **self._common,
+                "group.id": name,
+                "group.instance.id": name,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 50,
+            }
+        )
+        self._consumer.subscribe([source])
+        self._producer = self._started()
+
+    def copy(self, transactions: int) -> None:
+        """:raises FencedError: When another has the name."""
+        while transactions > 0 and not self._is_at_end():
+            messages = [each for each in self._consumer.consume(EACH, 0.1) if _is_record(each)]
+            if not messages:
+                continue
+            try:
+                self._copy(messages)
+                transactions -= 1
+            except KafkaException as error:
+                _check(error)
+                self._give_up()
+
+    def _copy(self, messages: list[Message]) -> None:
+        self._producer.begin_transaction()
+        for message in messages:
+            partition = message.partition()
+            assert partition is not None
+            self._producer.produce(self._target, message.value(), partition=partition)
+        self._producer.send_offsets_to_transaction(
+            self._positions(), self._consumer.consumer_group_metadata(), WAIT_S
+        )
+        self._producer.commit_transaction(WAIT_S)
+
+    def _positions(self) -> list[TopicPartition]:
+        """Those that are known."""
+        positions = self._consumer.position(self._consumer.assignment())
+        return [each for each in positions if each.offset >= 0]
+
+    def _is_at_end(self) -> bool:
+        return sum(each.offset for each in self._positions()) == self._total
+
+    def _give_up(self) -> None:
+        """Abort the transaction, and go back to what is committed."""
+        try:
+            self._producer.abort_transaction(WAIT_S)
+        except KafkaException as error:
+            _check(error)
+            self._producer = self._started()
+        while True:
+            try:
+                committed = self._consumer.committed(self._consumer.assignment(), WAIT_S)
+                break
+            except KafkaException as error:
+                _check(error)
+        for each in committed:
+            offset = max(each.offset, 0)
+            self._consumer.seek(TopicPartition(each.topic, each.partition, offset))
+
+    def _started(self) -> Producer:
+        while True:
+            producer = Producer({**self._common, "transactional.id": self._name, "linger.ms": 0})
+            try:
+                producer.init_transactions(WAIT_S)
+            except KafkaException as error:
+                _check(error)
+            else:
+                return producer
+
+
+def _is_record(message: Message) -> bool:
+    """:raises FencedError: When another has the group instance id."""
+    error = message.error()
+    if error is not None and error.code() in FENCED:
+        raise FencedError
+    return error is None
+
+
+def _check(error: KafkaException) -> None:
+    """:raises FencedError: When the error says so."""
+    sys.stderr.write(f"{error}\n")
+    if error.args[0].code() in FENCED:
+        raise FencedError from error
+
+
+def main(bootstrap: str, source: str, target: str, total: str, name: str) -> None:
+    copier = Copier(bootstrap, source, target, int(total), name)
+    for line in sys.stdin:
+        try:
+            copier.copy(int(line.split()[1]))
+        except FencedError:
+            answer = "fenced"
+        else:
+            answer = "copied"
+        sys.stdout.write(f"{answer}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,90 @@
+"""An application copies a topic in transactions while its cluster and itself fail: each record
+arrives once.
+
+``FENCEPOST_EXACTLY_ONCE_SEEDS=100`` is the whole proof.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.clients.disturbances import Disturbances
+from tests.harness.confluent import delivered, read_committed, send
+from tests.harness.control_client import Control
+from tests.harness.dialogue import Dialogue
+from tests.harness.java import story_command
+from tests.harness.served_cluster import Cluster, configs, serving, unique
+
+SEEDS: Final = range(int(os.environ.get("FENCEPOST_EXACTLY_ONCE_SEEDS", "1")))
+PARTITIONS: Final = 3
+STEPS: Final = 2 if len(SEEDS) == 1 else 5
+"""So often something goes wrong, before the application is replaced and after it."""
+VALUES: Final = [b"%d" % number for number in range(600)]
+STATE_TOPICS: Final = ("__transaction_state", "__consumer_offsets")
+SETTINGS: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "min.insync.replicas": "2",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("exactly-once")
+    with serving(folder / "fencepost.log", *configs(SETTINGS)) as made:
+        yield made
+
+
+@pytest.fixture
+def control(served: Cluster) -> Iterator[Control]:
+    assert served.control is not None
+    with closing(Control(served.control)) as made:
+        yield made
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("client", ["librdkafka", "java"])
+def test_each_record_is_copied_once(
+    served: Cluster, control: Control, client: str, seed: int, tmp_path: Path
+) -> None:
+    source, target = (served.create_topic(n, partitions=PARTITIONS) for n in ("source", "target"))
+    assert delivered(send(served, source, VALUES, partitions=PARTITIONS))
+    arguments = [served.bootstrap, source, target, str(len(VALUES)), unique("copier")]
+    if client == "java":
+        command = story_command("CopierStory", *arguments)
+    else:
+        command = [sys.executable, str(Path(__file__).with_name("copier.py")), *arguments]
+    topics = {source: PARTITIONS, target: PARTITIONS, **dict.fromkeys(STATE_TOPICS, 1)}
+    disturbances = Disturbances(control, topics, seed)
+    with Dialogue(command, tmp_path / "first") as first:
+        assert first.ask("copy 1") == "copied"
+        disturb(first, disturbances)
+        with Dialogue(command, tmp_path / "second") as second:
+            first.say("copy 4")
+            assert second.ask("copy 4") == "copied"
+            if first.hear_until(lambda _: True) == ["copied"]:
+                assert first.ask("copy 1") == "fenced"
+            disturb(second, disturbances)
+            assert second.ask(f"copy {len(VALUES)}") == "copied"
+    copied = read_committed(served, target, PARTITIONS)
+    assert copied == [VALUES[index::PARTITIONS] for index in range(PARTITIONS)], disturbances.done
+
+
+def disturb(copier: Dialogue, disturbances: Disturbances) -> None:
+    """One thing after the other goes wrong while it copies, and it copies on."""
+    try:
+        for _ in range(STEPS):
+            copier.say("copy 4")
+            disturbances.next()
+            assert copier.hear_until(lambda _: True) == ["copied"], disturbances.done
+    finally:
+        disturbances.mend()
