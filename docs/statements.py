@@ -20,12 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 FOLDER: Final = Path(__file__).parent / "proposals"
-WORK: Final = frozenset(
-    {
-        "transactions",
-        "access",
-    }
-)
+WORK: Final = frozenset({"access"})
 """What is not there yet, and brings statements with it."""
 _SHOWN_BY: Final = ("tests", "not_applicable", "comes_with")
 

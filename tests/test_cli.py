@@ -531,7 +531,7 @@ def test_help_of_serve_shows_every_option_with_its_variable(
     assert main(["serve", "--help"]) == 0
     text = capsys.readouterr().out
     for option in SERVE_OPTIONS:
-        line = next(line for line in text.splitlines() if f" {option.flag} " in line)
+        line = next(line for line in text.splitlines() if line.startswith(f"│ {option.flag} "))
         assert option.metavar in line
         assert f"[env var: {option.variable}]" in text
 

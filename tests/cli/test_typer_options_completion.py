@@ -29,6 +29,7 @@ OFFERED: Final = {
         "ListOffsets",
         "ListGroups",
         "ListPartitionReassignments",
+        "ListTransactions",
         "ListConfigResources",
     ],
     "fencepost fault add Fetch --topic ": ["t"],

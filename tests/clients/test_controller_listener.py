@@ -71,6 +71,7 @@ def test_features_are_described(controller: str) -> None:
         "eligible.leader.replicas.version",
         "kraft.version",
         "metadata.version",
+        "transaction.version",
     ]
 
 

@@ -19,8 +19,6 @@ _OUT_OF_REACH: Final = re.compile(r"OutOfReach: (\S+) is out of reach")
 class Reason(StrEnum):
     """Why a test may fail. No other reason counts."""
 
-    TRANSACTIONS = "transactions"
-    """It wants transactions, which are not served."""
     GROUPS = "groups"
     """It wants groups of KIP-848 and later ones: consumer, share, streams."""
     ACCESS = "access"

@@ -298,7 +298,7 @@ def test_an_error_without_a_name_is_told_by_its_number(driver: Driver) -> None:
             {"transactional_id": "x"},
             (
                 "transactional_id: Fetch names no transactional id; Produce, FindCoordinator, "
-                "InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn and "
+                "InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, TxnOffsetCommit and "
                 "DescribeTransactions do"
             ),
         ),
