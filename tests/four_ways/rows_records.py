@@ -21,7 +21,6 @@ _SHOWN: Final = {
     "offset": 0,
     "leader_epoch": 0,
     "encoding": "text",
-    "producer_id": None,
     "transaction": None,
 }
 

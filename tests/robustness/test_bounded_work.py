@@ -35,9 +35,9 @@ from tests.robustness.costliest import PARTITIONS, TOPICS, Shape, shapes
 from tests.robustness.work import counted_texts, counting
 
 SIZE: Final = int(os.environ.get("FENCEPOST_WORK_SIZE") or 500)
-STEPS_A_BYTE: Final = 12
+STEPS_A_BYTE: Final = 14
 """The most expensive element is two bytes, a tagged field, and six lines of a reader."""
-STEPS_A_TOPIC: Final = 350
+STEPS_A_TOPIC: Final = 380
 """To create one with its partition, replica, log and events."""
 MOST_BEND: Final = 2.0
 """How much more a byte may cost in a request that is four times as large. It would be four times as

@@ -11,6 +11,7 @@ an old epoch INVALID_PRODUCER_EPOCH.
 Versions: v2 transaction version, by which the leader judges the epoch (KIP-890).
 """
 
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -46,15 +47,14 @@ def handle(
     places: list[tuple[_Partitions, int]] = []
     for each in request.markers:
         marker, topics = _marker(each), outcomes.setdefault(each.producer_id, {})
-        for topic in each.topics:
-            partitions = topics.setdefault(topic.name, {})
-            for index in topic.partition_indexes:
-                outcome = _append(ctx, topic.name, index, marker)
-                if isinstance(outcome, Wait):
-                    of_groups.append(outcome)
-                    places.append((partitions, index))
-                else:
-                    partitions[index] = outcome
+        for name, index in _partitions(each):
+            partitions = topics.setdefault(name, {})
+            outcome = _append(ctx, name, index, marker)
+            if isinstance(outcome, Wait):
+                of_groups.append(outcome)
+                places.append((partitions, index))
+            else:
+                partitions[index] = outcome
 
     def settle(codes: list[ErrorCode]) -> bool:
         for (partitions, index), code in zip(places, codes, strict=True):
@@ -87,6 +87,15 @@ def refuse(request: WriteTxnMarkersRequest, error_code: int) -> WriteTxnMarkersR
         for topic in each.topics:
             topics.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes, code))
     return _respond(outcomes)
+
+
+def _partitions(sent: WritableTxnMarker) -> Iterable[tuple[str, int]]:
+    """The partitions of a marker, each once, as in Kafka, however often it is named."""
+    found: dict[tuple[str, int], None] = {}
+    for topic in sent.topics:
+        for index in topic.partition_indexes:
+            found[topic.name, index] = None
+    return found
 
 
 def _marker(sent: WritableTxnMarker) -> TransactionMarker:

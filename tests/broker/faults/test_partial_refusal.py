@@ -47,7 +47,7 @@ NAMING_PARTITIONS: Final = (
     *("produce", "fetch", "list_offsets", "offset_commit", "offset_fetch", "delete_records"),
     *("offset_for_leader_epoch", "elect_leaders", "alter_partition_reassignments"),
     *("offset_delete", "describe_quorum", "describe_producers"),
-    *("alter_replica_log_dirs", "write_txn_markers"),
+    *("alter_replica_log_dirs", "write_txn_markers", "txn_offset_commit"),
 )
 """The APIs whose answers have an element for each topic and partition that is asked about."""
 NAMING_TOPICS: Final = (
