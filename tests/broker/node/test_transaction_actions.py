@@ -21,8 +21,9 @@ CONFIGS = {"transaction.state.log.num.partitions": "1", "offsets.topic.num.parti
 class Transacting(Driver):
     """Three brokers, topics t and u, and a producer with an open transaction in t-0."""
 
-    def __init__(self) -> None:
-        super().__init__(configs=CONFIGS)
+    def __init__(self, **configs: str) -> None:
+        given = {name.replace("_", "."): value for name, value in configs.items()}
+        super().__init__(configs={**CONFIGS, **given})
         for topic in "tu":
             create(self, topic, [(1, 2, 3)])
         self.producer = Producer(self, "x")
@@ -162,7 +163,7 @@ def test_an_open_transaction_times_out_in_time() -> None:
 
 
 def test_an_idle_id_is_forgotten_in_time() -> None:
-    driver = Transacting()
+    driver = Transacting(transactional_id_expiration_ms="60000")
     driver.producer.end(commit=True)
     driver.advance(0)
     driver.advance(transaction_actions.ms_until_expiry(driver.cluster, "x"))
