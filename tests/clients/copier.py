@@ -16,7 +16,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-WAIT_S: Final = 20.0
+WAIT_S: Final = 120.0
 EACH: Final = 10
 """At most so many records are copied in a transaction."""
 

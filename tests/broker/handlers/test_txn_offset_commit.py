@@ -336,7 +336,7 @@ def test_the_record_is_kafkas_in_a_transactional_batch() -> None:
     assert header.is_transactional
     assert not header.is_control
     assert (header.producer_id, header.producer_epoch) == producer.producer
-    assert header.base_sequence == -1
+    assert header.base_sequence == 0
     (record,) = iter_records(buffer, at)
     assert record.key is not None
     found = decode(record.key, record.value)

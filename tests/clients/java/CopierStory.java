@@ -101,8 +101,8 @@ public class CopierStory {
   void start() {
     while (true) {
       Map<String, Object> settings = settings();
-      settings.putAll(Map.of("transactional.id", args[4], "linger.ms", "0", "max.block.ms", "20000"));
-      settings.putAll(Map.of("delivery.timeout.ms", "20000"));
+      settings.putAll(Map.of("transactional.id", args[4], "linger.ms", "0", "max.block.ms", "120000"));
+      settings.putAll(Map.of("delivery.timeout.ms", "120000"));
       producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer());
       try {
         producer.initTransactions();

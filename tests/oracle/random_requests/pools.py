@@ -471,6 +471,10 @@ _STRUCTS: Final[Mapping[str, Together]] = {
     "update_features.UpdateFeaturesRequest": _validated,
 }
 _WEIGHTS: Final[Mapping[str, float]] = {
+    # A real broker never answers one of version 4 or later without a transaction.
+    "add_partitions_to_txn": 0.0,
+    # A real broker fails over markers of producers that cannot be, and others change the log.
+    "write_txn_markers": 0.0,
     "produce": 3.0,
     "fetch": 2.0,
     "list_offsets": 2.0,

@@ -69,17 +69,6 @@ REASONS: Final = (
         why="which of several problems is named, where a real broker keeps them in a hash map",
     ),
     Reason(
-        api="add_partitions_to_txn",
-        path="",
-        why="a real broker never answers one of version 4 or later without a transaction",
-    ),
-    Reason(
-        api="write_txn_markers",
-        path="markers.*",
-        why="a real broker fails, in several ways, over markers of producers and coordinators "
-        "that cannot be, such as producer -1",
-    ),
-    Reason(
         api="describe_configs|create_topics",
         path=r".*configs\.(value|config_source|synonyms.*)",
         why="the configs that the Kafka of the comparison was started with",
