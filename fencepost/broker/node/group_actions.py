@@ -22,6 +22,7 @@ from fencepost.broker.groups.offsets import NO_RETENTION, Commit, PartitionCommi
 from fencepost.broker.groups.records import CommittedOffset, CoordinatorRecord
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.node.coordinator_shards import loaded_shard
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity
 
@@ -88,17 +89,7 @@ def _not_found(group_id: str) -> ControllerError:
 
 def _shard(cluster: Cluster, index: int) -> tuple[int, GroupCoordinatorShard]:
     """The coordinator of a partition, and its shard, which has loaded."""
-    broker_id = cluster.controller.partition(OFFSETS_TOPIC, index).leader
-    broker = cluster.brokers.get(broker_id)
-    shard = None
-    if broker is not None and broker.running:
-        shard = broker.coordinator.runtime.shards.get(index)
-    if shard is None or not shard.loaded:
-        raise ControllerError(
-            ErrorCode.COORDINATOR_NOT_AVAILABLE,
-            f"{OFFSETS_TOPIC}-{index} has no leader at present, and so its groups no coordinator",
-        )
-    return broker_id, shard
+    return loaded_shard(cluster, OFFSETS_TOPIC, index, lambda broker: broker.coordinator.runtime)
 
 
 def _after_turn(cluster: Cluster, answer: T | Wait[T]) -> T | Wait[T]:

@@ -17,6 +17,7 @@ from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.metadata.image import TRANSACTION_TOPIC
 from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.node.coordinator_shards import loaded_shard
 from fencepost.broker.node.operator_actions import find_leader
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.transactions.transaction_coordinator import (
@@ -105,18 +106,9 @@ def find_transaction(cluster: Cluster, transactional_id: str) -> FoundTransactio
 
 def _shard(cluster: Cluster, index: int) -> tuple[int, TransactionCoordinatorShard]:
     """The coordinator of a partition, and its shard, which has loaded."""
-    broker_id = cluster.controller.partition(TRANSACTION_TOPIC, index).leader
-    broker = cluster.brokers.get(broker_id)
-    shard = None
-    if broker is not None and broker.running:
-        shard = broker.transactions.runtime.shards.get(index)
-    if shard is None or not shard.loaded:
-        raise ControllerError(
-            ErrorCode.COORDINATOR_NOT_AVAILABLE,
-            f"{TRANSACTION_TOPIC}-{index} has no leader at present, and so its transactions no"
-            " coordinator",
-        )
-    return broker_id, shard
+    return loaded_shard(
+        cluster, TRANSACTION_TOPIC, index, lambda broker: broker.transactions.runtime
+    )
 
 
 # -- ending -------------------------------------------------------------------------------------
