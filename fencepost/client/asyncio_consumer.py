@@ -201,6 +201,7 @@ class Consumer(ClosedAtExit):
         :raises TimedOut: When it is not known in time; ``default_api_timeout_ms`` by default.
         """
         deadline = self._start() + (self._timeout_s if timeout_s is None else timeout_s)
+        self._wake.set()  # a partition whose problem was told is validated again
         while True:
             self._check()
             self._core.raise_errors(self._now_ms())

@@ -132,10 +132,14 @@ def test_counts_are_right_and_some_are_told_twice(
 ) -> None:
     checkpoint = tmp_path / "checkpoint"
     command = ("to-topic", SOURCE, TARGET, "--bootstrap", served.bootstrap)
+    # While a producer sends a batch again it sends no other to that partition.
+    patient = ("--option", "kafka.request.timeout.ms=110000")
     # What is appended to one partition of the target is acknowledged, to the other it is not.
     verbs.add_fault("Produce", topic=TARGET, partition=1, count=None, action=DROP)
     fill(served, 0, 40)
-    with job(tmp_path / "killed.log", *command, "--checkpoint", str(checkpoint)) as killed:
+    with job(
+        tmp_path / "killed.log", *command, *patient, "--checkpoint", str(checkpoint)
+    ) as killed:
         wait_until("all is appended", lambda: len(told(served)) == KEYS, PATIENCE_S)
         killed.kill()
     assert not (checkpoint / "commits" / "0").exists()
