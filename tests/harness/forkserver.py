@@ -21,14 +21,16 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Final
+from tempfile import TemporaryDirectory
+from typing import IO, Final, TextIO
 
+from tests.harness import fork_client
+from tests.harness.fork_client import LENGTH, ask, read, receive
 from tests.harness.process_guard import starts_a_process
 
 _IMPORTED: Final = ("fencepost.cli.serve", "fencepost.cli.commands", "fencepost.control.app")
@@ -37,8 +39,6 @@ _AT_START: Final = ("PYTHON", "LANG", "LC_")
 """Variables that Python reads when it starts begin so."""
 _PACKAGES: Final = frozenset({"fencepost", "tests", "examples"})
 _STREAMS: Final = 3
-_LENGTH: Final = 4
-"""Bytes of the length before each message."""
 
 
 class Child:
@@ -54,7 +54,7 @@ class Child:
         self.stdout: IO[bytes] | None = None
         self.returncode: int | None = None
         self._line = line
-        self.pid = _receive(line)
+        self.pid = receive(line)
 
     def poll(self) -> int | None:
         """The exit code, negative for a signal; None while it runs."""
@@ -69,7 +69,7 @@ class Child:
                 selector.register(self._line, selectors.EVENT_READ)
                 if not selector.select(timeout):
                     raise subprocess.TimeoutExpired(self.args, timeout or 0)
-            self.returncode = _receive(self._line)
+            self.returncode = receive(self._line)
             self._line.close()
         return self.returncode
 
@@ -85,39 +85,37 @@ class Child:
 
 
 class ForkServer:
-    """The process that forks. It ends with this one."""
+    """The process that forks. It ends with this one.
+
+    :ivar address: Of the socket where it is asked.
+    """
 
     def __init__(self) -> None:
-        self._line, theirs = socket.socketpair()
-        self._lock = threading.Lock()
-        with theirs:
-            number = theirs.fileno()
+        self._folder = TemporaryDirectory(prefix="fork-server-")
+        self.address = str(Path(self._folder.name) / "socket")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.address)
+            listener.listen()
+            number = listener.fileno()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(number)],
                 pass_fds=[number],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # its end tells that of this process
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
             )
 
-    def ask(
-        self, command: Sequence[str], streams: Sequence[int], env: Mapping[str, str], cwd: str
-    ) -> socket.socket:
-        """Have a program started; where its process id and its exit code arrive."""
-        _, _, module, *arguments = command
-        asked = {"module": module, "arguments": arguments, "env": dict(env), "cwd": cwd}
-        data = json.dumps(asked).encode()
-        line, theirs = socket.socketpair()
-        with theirs, self._lock:
-            length = len(data).to_bytes(_LENGTH)
-            socket.send_fds(self._line, [length], [*streams, theirs.fileno()])
-            self._line.sendall(data)
-        return line
-
 
 @cache
-def _server() -> ForkServer:
+def fork_server() -> ForkServer:
+    """The one of this process, started when it is first wanted."""
     return ForkServer()
+
+
+def client_command(module: str) -> list[str]:
+    """A command that runs a module as a fork, for programs such as a shell."""
+    client = [sys.executable, "-IS", str(Path(fork_client.__file__))]
+    return [*client, fork_server().address, module]
 
 
 def can_fork(command: Sequence[str], env: Mapping[str, str]) -> bool:
@@ -143,7 +141,10 @@ def fork(
     :param streams: Descriptors of its standard input, output and error; the caller closes its own.
     """
     starts_a_process()
-    return Child(command, _server().ask(command, streams, env, cwd or str(Path.cwd())))
+    _, _, module, *arguments = command
+    folder = cwd or str(Path.cwd())
+    line = ask(fork_server().address, module, arguments, streams, dict(env), folder)
+    return Child(command, line)
 
 
 # -- the process that forks ------------------------------------------------------------------------
@@ -167,15 +168,13 @@ class _Program:
 
 
 class _Forks:
-    """Forks for as long as the tests' side is open.
+    """Forks for as long as standard input is open."""
 
-    :param line: The tests' side.
-    """
-
-    def __init__(self, line: socket.socket) -> None:
-        self._line = line
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
         self._selector = selectors.DefaultSelector()
-        self._selector.register(line, selectors.EVENT_READ)
+        self._selector.register(sys.stdin, selectors.EVENT_READ)
+        self._selector.register(listener, selectors.EVENT_READ)
 
     def run(self) -> _Program | None:
         """In a fork, the program for it to run; None in the end."""
@@ -183,16 +182,19 @@ class _Forks:
             for key, _ in self._selector.select():
                 if key.data is not None:
                     self._ended(*key.data)
-                elif (asked := _receive_request(self._line)) is None:
+                elif key.fileobj is not self._listener:
                     return None
-                elif (program := self._fork(*asked)) is not None:
+                elif (program := self._fork()) is not None:
                     return program
 
-    def _fork(
-        self, program: _Program, streams: Sequence[int], line: socket.socket
-    ) -> _Program | None:
+    def _fork(self) -> _Program | None:
+        line, _ = self._listener.accept()
+        length, streams, _, _ = socket.recv_fds(line, LENGTH, _STREAMS)
+        program = _Program(**json.loads(read(line, int.from_bytes(length))))
         pid = os.fork()
         if pid == 0:
+            line.close()
+            self._close()
             _take_over(streams)
             return program
         for each in streams:
@@ -202,6 +204,16 @@ class _Forks:
         _send(line, pid)
         return None
 
+    def _close(self) -> None:
+        """Close what a fork has of this, before the program opens the same descriptors."""
+        for key in self._selector.get_map().values():
+            if key.data is not None:
+                descriptor, _, line = key.data
+                os.close(descriptor)
+                line.close()
+        self._selector.close()
+        self._listener.close()
+
     def _ended(self, descriptor: int, pid: int, line: socket.socket) -> None:
         self._selector.unregister(descriptor)
         os.close(descriptor)
@@ -210,41 +222,32 @@ class _Forks:
 
 
 def _take_over(streams: Sequence[int]) -> None:
-    """Have these as standard streams, and no other descriptor."""
+    """Have these as standard streams."""
     os.setsid()
     for number, each in enumerate(streams):
         os.dup2(each, number)
-    os.closerange(_STREAMS, os.sysconf("SC_OPEN_MAX"))
+        os.close(each)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        opened = _opened(number, "w" if number else "r", getattr(sys, name))
+        setattr(sys, name, opened)
+        setattr(sys, f"__{name}__", opened)
 
 
-def _receive_request(
-    line: socket.socket,
-) -> tuple[_Program, list[int], socket.socket] | None:
-    length, descriptors, _, _ = socket.recv_fds(line, _LENGTH, _STREAMS + 1)
-    if not length:
-        return None
-    data = _read(line, int.from_bytes(length))
-    *streams, end = descriptors
-    return _Program(**json.loads(data)), streams, socket.socket(fileno=end)
+def _opened(number: int, mode: str, as_before: TextIO) -> IO[str]:
+    """A standard stream: what it is decides whether it is buffered by lines, and can be sought."""
+    return open(  # of a descriptor, for as long as the process runs
+        number,
+        mode,
+        buffering=1 if mode == "w" and (number == 2 or os.isatty(number)) else -1,
+        encoding=as_before.encoding,
+        errors=as_before.errors,
+        closefd=False,
+    )
 
 
 def _send(line: socket.socket, number: int) -> None:
     with contextlib.suppress(BrokenPipeError):  # the side that asked has ended
-        line.sendall(number.to_bytes(_LENGTH, signed=True))
-
-
-def _receive(line: socket.socket) -> int:
-    return int.from_bytes(_read(line, _LENGTH), signed=True)
-
-
-def _read(line: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        more = line.recv(count - len(data))
-        if not more:
-            raise EOFError("the process that forks has ended")
-        data += more
-    return data
+        line.sendall(number.to_bytes(LENGTH, signed=True))
 
 
 def main(descriptor: int) -> None:
