@@ -27,6 +27,7 @@ from fencepost.client import (
 )
 from fencepost.protocol.errors import ErrorCode
 from tests.harness.in_process_server import HOST, asked_by_clients, running, sockets
+from tests.harness.wait import eventually
 
 ORDERS = Partition(topic="orders", index=0)
 COPIES = Partition(topic="copies", index=0)
@@ -258,8 +259,7 @@ async def test_a_producer_goes_on_after_a_send_that_was_cancelled(level: int) ->
         await producer.send(ORDERS, records("a"))
         setup.fail("Produce", {"delay": 10_000})
         sending = asyncio.ensure_future(producer.send(ORDERS, records("b")))
-        while not all(each.hits for each in setup.server.cluster.faults.all()):
-            await asyncio.sleep(0)
+        await eventually(lambda: all(each.hits for each in setup.server.cluster.faults.all()))
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending

@@ -101,6 +101,21 @@ async def test_records_say_what_became_of_their_transaction(
     assert missing.status_code == 409
 
 
+async def test_the_timeline_ends_with_the_transactions_that_are_open(
+    control: httpx.AsyncClient, producer: TransactionalProducer
+) -> None:
+    producer_id, epoch = producer.producer
+    coordinator = (await ok(control, "GET", ID))["coordinator"]
+    assert (await ok(control, "GET", "/v1/timeline"))["transactions"] == [
+        (
+            f"copier/1: Ongoing of t-0, producer {producer_id} in epoch {epoch},"
+            f" coordinator {coordinator}"
+        )
+    ]
+    await producer.commit()
+    assert (await ok(control, "GET", "/v1/timeline"))["transactions"] == []
+
+
 async def test_as_many_committed_records_are_read_as_are_asked_for(
     control: httpx.AsyncClient, producer: TransactionalProducer
 ) -> None:
