@@ -1,7 +1,8 @@
 """AddPartitionsToTxn (24), versions 0-5: add partitions to a transaction (KIP-98, KIP-890).
 
 All partitions of a transaction are added, or none: where one does not exist it is
-UNKNOWN_TOPIC_OR_PARTITION, and the others are OPERATION_NOT_ATTEMPTED.
+UNKNOWN_TOPIC_OR_PARTITION, one of Kafka's own topics is TOPIC_AUTHORIZATION_FAILED for a producer,
+and the others are OPERATION_NOT_ATTEMPTED.
 
 Up to v3 a producer adds partitions to its transaction. Versions 4 and 5 are for brokers: the leader
 of a partition verifies that it is in the transaction (``VerifyOnly``) before it appends a batch of
@@ -18,6 +19,7 @@ from typing import Final
 from fencepost.broker.core.outcomes import gather_responses, map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
+from fencepost.broker.metadata.image import INTERNAL_TOPICS
 from fencepost.broker.transactions import requests
 from fencepost.broker.transactions.transaction_metadata import (
     EPOCH_BUMP_VERSION,
@@ -97,11 +99,22 @@ def _result(
             topic_results=_topic_results(transaction.topics, codes),
         )
 
-    unknown = [each for each in partitions if ctx.broker.view.partition(*each) is None]
-    if unknown:
+    refused = dict(_refused(ctx, partitions))
+    if refused:
         untried = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
-        return respond(untried | dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        return respond(untried | refused)
     return map_response(_codes(ctx, transaction, partitions), respond)
+
+
+def _refused(
+    ctx: Context, partitions: Iterable[TopicPartition]
+) -> Iterable[tuple[TopicPartition, ErrorCode]]:
+    """The partitions that are in no transaction of who asks."""
+    for topic, index in partitions:
+        if ctx.version < _FIRST_OF_BROKERS and topic in INTERNAL_TOPICS:
+            yield (topic, index), ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif ctx.broker.view.partition(topic, index) is None:
+            yield (topic, index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _codes(

@@ -33,6 +33,10 @@ from fencepost.protocol.messages.incremental_alter_configs import (
 from fencepost.protocol.messages.init_producer_id import InitProducerIdRequest
 from fencepost.protocol.messages.list_config_resources import ListConfigResourcesResponse
 from fencepost.protocol.messages.list_groups import ListGroupsResponse
+from fencepost.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
 from fencepost.protocol.messages.metadata import MetadataRequest
 from tests.harness.wait import wait_until
 from tests.harness.wire import Value
@@ -53,6 +57,8 @@ _WEEK_MS: Final = 604_800_000
 _TIMEOUT_MS: Final = 20_000
 _SAID: Final = ("message", "configs")
 """Ends of paths to what describes the state and is no part of it."""
+_ENDING: Final = frozenset({"end_txn", "init_producer_id"})
+"""What ends transactions: the answer comes before the markers."""
 _READ_ONLY: Final = READING_APIS - {"fetch"}
 """What may be asked again: a real broker learns late of what its controller did."""
 
@@ -186,6 +192,8 @@ class Comparison:
             kafka, fencepost, different = self._ask(request)
         if name in CONTROLLER_APIS:
             self._settle()
+        if name in _ENDING:
+            self._settle_transactions()
         if not different:
             return True
         self.result.failures.append(
@@ -220,6 +228,10 @@ class Comparison:
             found = answer.config_resources
             own = (each for each in found if each.resource_name.startswith(self._world))
             return replace(answer, config_resources=tuple(own))
+        if isinstance(answer, ListTransactionsResponse):
+            states = answer.transaction_states
+            mine = (each for each in states if each.transactional_id.startswith(self._world))
+            return replace(answer, transaction_states=tuple(mine))
         if isinstance(answer, DescribeLogDirsResponse):
             return replace(answer, results=tuple(map(self._own_logs, answer.results)))
         return answer
@@ -238,6 +250,11 @@ class Comparison:
             self._marks += 1
             self._mark(self._both.kafka, str(_WEEK_MS + self._marks))
 
+    def _settle_transactions(self) -> None:
+        """Wait until both have written the markers of transactions that end."""
+        for side in (self._both.kafka, self._both.fencepost):
+            wait_until("no transaction ends", lambda side=side: not _ends(side, self._world))  # type: ignore[misc]
+
     def _mark(self, side: Side, value: str) -> None:
         config = AlterableConfig(name="retention.ms", config_operation=0, value=value)
         resource = AlterConfigsResource(
@@ -255,6 +272,13 @@ class Comparison:
             return bool(results[0].configs and results[0].configs[0].value == value)
 
         wait_until("the mark shows", shown)
+
+
+def _ends(side: Side, world: str) -> bool:
+    """Whether a transaction of a world is between its decision and its markers."""
+    request = ListTransactionsRequest(state_filters=("PrepareCommit", "PrepareAbort"))
+    found = side.ask(BY_NAME["list_transactions"], 0, request).transaction_states
+    return any(each.transactional_id.startswith(world) for each in found)
 
 
 def _delete_topics(side: Side, world: str) -> None:
@@ -286,8 +310,14 @@ def _reset_configs(side: Side) -> None:
 
 
 def _wait_for_coordinator(side: Side) -> None:
-    api, request = BY_NAME["find_coordinator"], FindCoordinatorRequest(coordinator_keys=("g",))
-    wait_until("a coordinator", lambda: not side.ask(api, 6, request).coordinators[0].error_code)
+    """Of groups and of transactions."""
+    api = BY_NAME["find_coordinator"]
+    for kind in range(2):
+        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=("g",))
+        wait_until(
+            "a coordinator",
+            lambda request=request: not side.ask(api, 6, request).coordinators[0].error_code,  # type: ignore[misc]
+        )
 
 
 def _wait_for_producer_id(side: Side) -> None:

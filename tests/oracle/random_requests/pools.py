@@ -1,7 +1,6 @@
 """The values that fields are given: known and unknown names, edges, and what a real broker bears.
 
-``BOUNDS`` are the fields that are given less than they could be, because a wild value makes a real
-broker wait, work or break for long, or belongs to what a later issue brings.
+Fields that are given less than they could be are listed in ``bounds``.
 """
 
 from __future__ import annotations
@@ -13,66 +12,23 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.protocol.apis import Api
+from fencepost.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTransaction
 from tests.harness import batches
 from tests.harness.wire import Value
+from tests.oracle.random_requests.bounds import BOUNDS
 from tests.oracle.random_requests.messages import Generator, Ref, Values
 
 MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1
+_FIRST_WITH_TRANSACTIONS: Final = 4
 INTERNAL: Final = "__consumer_offsets"
 UNKNOWN_ID: Final = UUID(int=7)
+ONE_PRODUCER: Final = 1_000_000_007
+"""An id that no broker has given out, of batches and markers."""
+OTHER_PRODUCER: Final = ONE_PRODUCER + 1
 _DAY_MS: Final = 86_400_000
+_LONG_TRANSACTION_MS: Final = 800_000
 _VALID_SESSION_MS: Final = (1_000_000, 1_800_000)
-
-BOUNDS: Final[Mapping[str, str]] = {
-    "timeout_ms": "whether a short time is enough is a race",
-    "max_wait_ms": "a Fetch waits for it",
-    "session_timeout_ms": "a member that expires while others are asked is a race",
-    "rebalance_timeout_ms": "a JoinGroup waits for members that do not come",
-    "join_group.group_id": "version 0 has no rebalance timeout: its group is always a new one",
-    "offset_commit.topics": "of a partition that is named twice fencepost commits and answers the"
-    " last offset alone",
-    "offset_commit.group_id": "the group without a name would outlive its world",
-    "committed_metadata": "a real coordinator keeps a group whose only commit was too large",
-    "client_instance_id": "how often a client may push its telemetry is a matter of time",
-    "num_partitions": "each partition is a directory of files",
-    "count": "each partition is a directory of files",
-    "create_topics.CreatableTopic.name": "Kafka's own topics have to stay",
-    "delete_topics.DeleteTopicState.name": "Kafka's own topics have to stay",
-    "delete_topics.topic_names": "Kafka's own topics have to stay",
-    "create_partitions.CreatePartitionsTopic.name": "Kafka's own topics have to stay",
-    "delete_records.DeleteRecordsTopic.name": "Kafka's own topics have to stay",
-    "TransactionalId": "transactions have a recording of their own",
-    "key_type": "coordinators of share groups come later",
-    "owner_principal_type": "tokens of others come later",
-    "owner_principal_name": "tokens of others come later",
-    "alter_client_quotas.validate_only": "storing quotas comes later",
-    "alter_user_scram_credentials.upsertions": "storing credentials comes later",
-    "unregister_broker.broker_id": "the broker has to stay",
-    "add_raft_voter.cluster_id": "the quorum has to stay",
-    "remove_raft_voter.cluster_id": "the quorum has to stay",
-    "feature": "transactions and later kinds of groups have features of their own",
-    "update_features.validate_only": "an UpdateFeatures that is done cannot be undone",
-    "metadata.MetadataRequestTopic.name": "a topic is named or has an id, not both",
-    "produce.TopicProduceData.name": "the log of offsets has to stay readable",
-    "topic_data": "of a partition that is named twice a real broker may append one batch and"
-    " report on another",
-    "fetch.FetchTopic.topic": "the log of offsets has the commits of all",
-    "fetch.topics": "a partition that is named twice counts once or twice, as sessions see it",
-    "configuration_keys": "but for the root, each server has loggers of its own",
-    "config_operation": "a real controller resigns over an operation that it does not know",
-    "records": "a real broker never answers a Produce with null for records, and fails over codecs"
-    " that there are not",
-    "fetch.topic_id": "a real broker fails over two partitions of no topic",
-    "session_id": "a real broker fails over ids that it could not have given",
-    "protocols": "a real broker counts a protocol twice that a member names twice",
-    "alter_configs.resources": "a real broker never answers an AlterConfigs with one twice",
-    "describe_log_dirs.DescribableLogDirTopic.topic": "the log of offsets has the commits of all",
-    "retention_time_ms": "an offset that expires while others are asked is a race",
-    "alter_configs.AlterableConfig.value": "a broker's configs stay harmless",
-    "incremental_alter_configs.AlterableConfig.value": "a broker's configs stay harmless",
-}
-"""Fields, and why their values are bounded."""
 
 
 def one_of(*values: object) -> Values:
@@ -120,7 +76,10 @@ class World:
             batches.build([(t, b"k", b"v" * 400)]),
             *(
                 batches.build([row], producer_id=p, producer_epoch=e, base_sequence=s)
-                for p, e, s in ((7, 0, 0), (7, 0, 1), (7, 0, 2), (7, 1, 0), (8, 0, 0), (8, 0, 5))
+                for p, e, s in (
+                    *((ONE_PRODUCER, 0, 0), (ONE_PRODUCER, 0, 1), (ONE_PRODUCER, 0, 2)),
+                    *((ONE_PRODUCER, 1, 0), (OTHER_PRODUCER, 0, 0), (OTHER_PRODUCER, 0, 5)),
+                )
             ),
         ]
         one = good[0]
@@ -132,7 +91,17 @@ class World:
             batches.build([row], attributes=8),
             batches.build([row], attributes=1),
             batches.build([row], attributes=0x20),
-            batches.build([row], producer_id=7, producer_epoch=0, base_sequence=-1),
+            *(
+                batches.build(
+                    [row],
+                    attributes=0x10,
+                    producer_id=ONE_PRODUCER,
+                    producer_epoch=0,
+                    base_sequence=s,
+                )
+                for s in (0, 1)
+            ),
+            batches.build([row], producer_id=ONE_PRODUCER, producer_epoch=0, base_sequence=-1),
             batches.build([(t, b"k", b"v" * 700)]),
             one + good[1],
             one[:-1],
@@ -160,6 +129,11 @@ def _values(world: World) -> Mapping[str, Values]:
     group = mostly(groups, [f"{w}-g3", f"{w}-never", ""])
     member = mostly([Ref("member", n) for n in (1, 1, 1, 2, 3)], ["", "stranger", "m" * 300], 0.75)
     instance = mostly([None], ["i1", "i2", "", "i 3"], 0.7)
+    transactional = [f"{w}-t1", f"{w}-t1", f"{w}-t2"]
+    producer = mostly(
+        [Ref("producer", 1), Ref("producer", 1), Ref("producer", 2)],
+        [-1, 0, ONE_PRODUCER, MAX_INT64, -2],
+    )
     partition = mostly([0, 0, 0, 1, 2], [3, -1, MAX_INT32, -(2**31)])
     epoch = mostly([-1, -1, -1, 0], [1, -2, MAX_INT32])
     offset = mostly([0, 0, 1, 2, 3, 5], [-1, -2, 100, MAX_INT64, -(2**63)])
@@ -222,13 +196,29 @@ def _values(world: World) -> Mapping[str, Values]:
         "replicas": broker,
         "acks": acks,
         "records": one_of(*world.batches()),
-        "TransactionalId": one_of(None),
-        "transaction_timeout_ms": mostly([60_000], [0, -1, MAX_INT32]),
-        "producer_id": mostly([-1, -1, Ref("producer", 1)], [0, 7, MAX_INT64, -2]),
-        "producer_epoch": mostly([-1, -1, 0], [1, -2, 32767]),
+        "TransactionalId": mostly([None, *transactional], [f"{w}-no transaction", ""]),
+        "init_producer_id.transactional_id": mostly([None, *transactional], [""]),
+        "transactional_id_pattern": one_of(None, "", f"{w}-t.", "t", f"{w}.*2"),
+        "state_filters": one_of("Ongoing", "Empty", "CompleteCommit", "Dead", "", "x"),
+        "duration_filter": one_of(-1, -1, 0, 100_000_000),
+        "transaction_timeout_ms": mostly([_LONG_TRANSACTION_MS], [0, -1, MAX_INT32]),
+        "producer_id": producer,
+        "init_producer_id.producer_id": mostly(
+            [-1, -1, Ref("producer", 1)], [0, ONE_PRODUCER, MAX_INT64, -2]
+        ),
+        "producer_epoch": mostly([0, 0, 0, 1, 2], [-1, -2, 32767]),
+        "init_producer_id.producer_epoch": mostly([-1, -1, 0], [1, -2, 32767]),
+        "producer_id_filters": producer,
+        "write_txn_markers.WritableTxnMarkerTopic.name": mostly([*there, *fresh], unknown),
+        "write_txn_markers.producer_id": one_of(
+            ONE_PRODUCER, ONE_PRODUCER, OTHER_PRODUCER, Ref("producer", 1)
+        ),
+        "write_txn_markers.producer_epoch": one_of(0, 0, 1, 2),
+        "coordinator_epoch": mostly([0, 0, 1], [2, -1]),
+        "transaction_version": one_of(0, 1, 2),
         "enable2_pc": one_of(False, False, True),
         "keep_prepared_txn": one_of(False, False, True),
-        "key_type": mostly([0], [3, -1, 127], 0.9),
+        "key_type": mostly([0, 0, 1], [3, -1, 127], 0.9),
         "key": group,
         "coordinator_keys": group,
         "session_timeout_ms": mostly(_VALID_SESSION_MS, [0, -1, 5999, 1_800_001, MAX_INT32]),
@@ -453,6 +443,27 @@ def _validated(_rng: random.Random, _api: Api, version: int, made: Value) -> Val
     return replace(made, feature_updates=updates)
 
 
+def _with_transaction(_rng: random.Random, _api: Api, version: int, made: Value) -> Value:
+    """One transaction at least, where there can be several."""
+    if version < _FIRST_WITH_TRANSACTIONS or made.transactions:
+        return made
+    return replace(made, transactions=(AddPartitionsToTxnTransaction(transactional_id="t"),))
+
+
+def _one_marker(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    return replace(made, markers=made.markers[:1])
+
+
+def _distinct_marked(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    """Name each topic once, and each of its partitions."""
+    topics = {each.name: each for each in made.topics}.values()
+    once = (
+        replace(each, partition_indexes=tuple(dict.fromkeys(each.partition_indexes)))
+        for each in topics
+    )
+    return replace(made, topics=tuple(once))
+
+
 _STRUCTS: Final[Mapping[str, Together]] = {
     "describe_configs.DescribeConfigsResource": _describe_resource,
     "alter_configs.AlterConfigsResource": _altered_resource,
@@ -469,12 +480,13 @@ _STRUCTS: Final[Mapping[str, Together]] = {
     "create_topics.CreatableTopic": _creatable,
     "join_group.JoinGroupRequest": _new_group,
     "update_features.UpdateFeaturesRequest": _validated,
+    "add_partitions_to_txn.AddPartitionsToTxnRequest": _with_transaction,
+    "write_txn_markers.WriteTxnMarkersRequest": _one_marker,
+    "write_txn_markers.WritableTxnMarker": _distinct_marked,
 }
 _WEIGHTS: Final[Mapping[str, float]] = {
-    # A real broker never answers one of version 4 or later without a transaction.
-    "add_partitions_to_txn": 0.0,
-    # A real broker fails over markers of producers that cannot be, and others change the log.
-    "write_txn_markers": 0.0,
+    "init_producer_id": 1.5,
+    "add_partitions_to_txn": 1.5,
     "produce": 3.0,
     "fetch": 2.0,
     "list_offsets": 2.0,
