@@ -134,6 +134,7 @@ def _values(world: World) -> Mapping[str, Values]:
         [Ref("producer", 1), Ref("producer", 1), Ref("producer", 2)],
         [-1, 0, ONE_PRODUCER, MAX_INT64, -2],
     )
+    producer_epoch = mostly([0, 0, 0, 1, 2], [-1, -2, 32767])
     partition = mostly([0, 0, 0, 1, 2], [3, -1, MAX_INT32, -(2**31)])
     epoch = mostly([-1, -1, -1, 0], [1, -2, MAX_INT32])
     offset = mostly([0, 0, 1, 2, 3, 5], [-1, -2, 100, MAX_INT64, -(2**63)])
@@ -203,10 +204,12 @@ def _values(world: World) -> Mapping[str, Values]:
         "duration_filter": one_of(-1, -1, 0, 100_000_000),
         "transaction_timeout_ms": mostly([_LONG_TRANSACTION_MS], [0, -1, MAX_INT32]),
         "producer_id": producer,
+        "v3_and_below_producer_id": producer,
         "init_producer_id.producer_id": mostly(
             [-1, -1, Ref("producer", 1)], [0, ONE_PRODUCER, MAX_INT64, -2]
         ),
-        "producer_epoch": mostly([0, 0, 0, 1, 2], [-1, -2, 32767]),
+        "producer_epoch": producer_epoch,
+        "v3_and_below_producer_epoch": producer_epoch,
         "init_producer_id.producer_epoch": mostly([-1, -1, 0], [1, -2, 32767]),
         "producer_id_filters": producer,
         "write_txn_markers.WritableTxnMarkerTopic.name": mostly([*there, *fresh], unknown),
