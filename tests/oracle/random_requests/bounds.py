@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+MAX_INT32: Final = 2**31 - 1
+MAX_INT64: Final = 2**63 - 1
 _NO_PRODUCER: Final = "a real broker fails over a marker of a producer that cannot be"
 BOUNDS: Final[Mapping[str, str]] = {
     "timeout_ms": "whether a short time is enough is a race",

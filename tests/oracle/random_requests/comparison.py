@@ -30,7 +30,10 @@ from fencepost.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from fencepost.protocol.messages.init_producer_id import InitProducerIdRequest
+from fencepost.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from fencepost.protocol.messages.list_config_resources import ListConfigResourcesResponse
 from fencepost.protocol.messages.list_groups import ListGroupsResponse
 from fencepost.protocol.messages.list_transactions import (
@@ -40,8 +43,9 @@ from fencepost.protocol.messages.list_transactions import (
 from fencepost.protocol.messages.metadata import MetadataRequest
 from tests.harness.wait import wait_until
 from tests.harness.wire import Value
+from tests.oracle.random_requests.config_values import BROKER_CONFIGS, ROOT_LOGGER
 from tests.oracle.random_requests.messages import RandomRequest
-from tests.oracle.random_requests.pools import BROKER_CONFIGS, ROOT_LOGGER, World
+from tests.oracle.random_requests.pools import World
 from tests.oracle.random_requests.reasons import reason_of
 from tests.oracle.random_requests.sides import Both, Side
 from tests.oracle.random_requests.twins import Difference, Twins
@@ -194,6 +198,8 @@ class Comparison:
             self._settle()
         if name in _ENDING:
             self._settle_transactions()
+        if isinstance(kafka, InitProducerIdResponse) and not (different or kafka.error_code):
+            self._name_producer(request, kafka, fencepost)
         if not different:
             return True
         self.result.failures.append(
@@ -206,6 +212,12 @@ class Comparison:
             )
         )
         return name in _READ_ONLY or all(each.path.endswith(_SAID) for each in different)
+
+    def _name_producer(self, request: RandomRequest, kafka: Value, fencepost: Value) -> None:
+        """Remember the producer of a transactional id."""
+        name = request.message.transactional_id
+        if name is not None:
+            self._twins.name("producer", name, kafka.producer_id, fencepost.producer_id)
 
     def _ask(self, request: RandomRequest) -> tuple[Value, Value, list[Difference]]:
         """The answers, and what differs between them for no named reason."""

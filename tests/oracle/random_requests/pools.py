@@ -15,11 +15,16 @@ from fencepost.protocol.apis import Api
 from fencepost.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTransaction
 from tests.harness import batches
 from tests.harness.wire import Value
-from tests.oracle.random_requests.bounds import BOUNDS
-from tests.oracle.random_requests.messages import Generator, Ref, Values
+from tests.oracle.random_requests.bounds import BOUNDS, MAX_INT32, MAX_INT64
+from tests.oracle.random_requests.config_values import (
+    BROKER_CONFIGS,
+    GROUP_CONFIGS,
+    LOGGER_CONFIGS,
+    METRICS_CONFIGS,
+    TOPIC_CONFIGS,
+)
+from tests.oracle.random_requests.messages import BatchOf, Generator, Ref, Values
 
-MAX_INT32: Final = 2**31 - 1
-MAX_INT64: Final = 2**63 - 1
 _FIRST_WITH_TRANSACTIONS: Final = 4
 INTERNAL: Final = "__consumer_offsets"
 UNKNOWN_ID: Final = UUID(int=7)
@@ -65,7 +70,11 @@ class World:
         """Of requests in this world."""
         return Generator(_values(self), _STRUCTS, _WEIGHTS, BOUNDS)
 
-    def batches(self) -> Sequence[bytes | None]:
+    @property
+    def transactional_ids(self) -> tuple[str, str]:
+        return f"{self.name}-t1", f"{self.name}-t2"
+
+    def batches(self) -> Sequence[bytes | BatchOf]:
         """What is produced: good batches, and each kind of bad one."""
         t = self.now_ms - _DAY_MS
         row, keyless, late = (t, b"k", b"v"), (t + 1, None, b"v"), (t + 2 * _DAY_MS, b"k", b"v")
@@ -91,15 +100,22 @@ class World:
             batches.build([row], attributes=8),
             batches.build([row], attributes=1),
             batches.build([row], attributes=0x20),
+            batches.build(
+                [row], attributes=0x10, producer_id=ONE_PRODUCER, producer_epoch=0, base_sequence=0
+            ),
             *(
-                batches.build(
-                    [row],
-                    attributes=0x10,
-                    producer_id=ONE_PRODUCER,
-                    producer_epoch=0,
-                    base_sequence=s,
+                BatchOf(
+                    producer=Ref("producer", name),
+                    epoch=epoch,
+                    sequence=sequence,
+                    record=row,
+                    is_transactional=is_transactional,
                 )
-                for s in (0, 1)
+                for name in self.transactional_ids
+                for epoch, sequence, is_transactional in (
+                    *((0, 0, True), (0, 0, True), (0, 1, True), (1, 0, True), (2, 0, True)),
+                    (0, 0, False),
+                )
             ),
             batches.build([row], producer_id=ONE_PRODUCER, producer_epoch=0, base_sequence=-1),
             batches.build([(t, b"k", b"v" * 700)]),
@@ -129,10 +145,11 @@ def _values(world: World) -> Mapping[str, Values]:
     group = mostly(groups, [f"{w}-g3", f"{w}-never", ""])
     member = mostly([Ref("member", n) for n in (1, 1, 1, 2, 3)], ["", "stranger", "m" * 300], 0.75)
     instance = mostly([None], ["i1", "i2", "", "i 3"], 0.7)
-    transactional = [f"{w}-t1", f"{w}-t1", f"{w}-t2"]
+    first, second = world.transactional_ids
+    transactional = [first, first, second]
     producer = mostly(
-        [Ref("producer", 1), Ref("producer", 1), Ref("producer", 2)],
-        [-1, 0, ONE_PRODUCER, MAX_INT64, -2],
+        [Ref("producer", first), Ref("producer", first), Ref("producer", second)],
+        [Ref("producer", 1), -1, 0, ONE_PRODUCER, MAX_INT64, -2],
     )
     producer_epoch = mostly([0, 0, 0, 1, 2], [-1, -2, 32767])
     partition = mostly([0, 0, 0, 1, 2], [3, -1, MAX_INT32, -(2**31)])
@@ -206,7 +223,7 @@ def _values(world: World) -> Mapping[str, Values]:
         "producer_id": producer,
         "v3_and_below_producer_id": producer,
         "init_producer_id.producer_id": mostly(
-            [-1, -1, Ref("producer", 1)], [0, ONE_PRODUCER, MAX_INT64, -2]
+            [-1, -1, Ref("producer", first)], [0, ONE_PRODUCER, MAX_INT64, -2]
         ),
         "producer_epoch": producer_epoch,
         "v3_and_below_producer_epoch": producer_epoch,
@@ -240,9 +257,9 @@ def _values(world: World) -> Mapping[str, Values]:
         "num_partitions": mostly([1, 2, 3, -1], [0, -2]),
         "count": mostly([2, 3, 4], [1, 0, -1]),
         "replication_factor": mostly([1, -1], [0, 2, -2, 32767]),
-        "configuration_keys": one_of(*_TOPIC_CONFIGS, "nope", ""),
+        "configuration_keys": one_of(*TOPIC_CONFIGS, "nope", ""),
         "config_operation": one_of(0, 0, 1, 2, 3),
-        "configs.name": one_of(*_TOPIC_CONFIGS, "nope", ""),
+        "configs.name": one_of(*TOPIC_CONFIGS, "nope", ""),
         "election_type": mostly([0, 1], [2, -1, 127]),
         "feature": one_of(
             "metadata.version", "kraft.version", "eligible.leader.replicas.version", "nope", ""
@@ -276,63 +293,13 @@ def _values(world: World) -> Mapping[str, Values]:
     }
 
 
-_TOPIC_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
-    "cleanup.policy": ("delete", "compact", "compact,delete", "none", "", "x"),
-    "compression.type": ("gzip", "producer", "zstd", "lz4", "snappy", "uncompressed", "x", ""),
-    "max.message.bytes": ("600", "1048588", "0", "-1", "x", ""),
-    "min.insync.replicas": ("1", "2", "0", "-1"),
-    "retention.ms": ("-1", "604800000", "-2", "x", str(MAX_INT64), str(MAX_INT64 + 1)),
-    "retention.bytes": ("-1", "1000000000", "x"),
-    "segment.bytes": ("1048576", "1073741824", "1000", "x", str(MAX_INT32 + 1)),
-    "segment.ms": ("604800000", "1", "0", "x"),
-    "message.timestamp.type": ("CreateTime", "LogAppendTime", "x"),
-    "message.timestamp.after.max.ms": ("3600000", str(MAX_INT64), "-1"),
-    "unclean.leader.election.enable": ("true", "false", "TRUE", "x", ""),
-    "min.cleanable.dirty.ratio": ("0.5", "0", "1", "1.5", "x"),
-    "index.interval.bytes": ("4096", "-1", " 1 "),
-    "file.delete.delay.ms": ("60000", "0", "-1"),
-    "preallocate": ("false", "true", "x"),
-    "remote.storage.enable": ("false", "x"),
-    "leader.replication.throttled.replicas": ("*", "0:1", "0:1,1:2", "x", ""),
-    "follower.replication.throttled.replicas": ("*", "", "a:b"),
-    "flush.messages": ("1", "0", str(MAX_INT64)),
-    "max.compaction.lag.ms": ("1", "0", str(MAX_INT64)),
-    "segment.jitter.ms": ("0", "5", "-1"),
-}
-BROKER_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
-    "log.retention.ms": ("604800000", "-1", "x"),
-    "log.cleaner.min.compaction.lag.ms": ("0", "5", "-1"),
-    "min.insync.replicas": ("1", "0"),
-    "broker.id": ("1", "2"),
-    "node.id": ("1",),
-    "num.partitions": ("1",),
-    "nope": ("1", ""),
-    "": ("1",),
-}
-_GROUP_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
-    "consumer.session.timeout.ms": ("45000", "60000", "1", "x"),
-    "consumer.heartbeat.interval.ms": ("5000", "15000", "1", "60000"),
-    "share.auto.offset.reset": ("latest", "earliest", "x"),
-    "nope": ("1",),
-}
-_METRICS_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
-    "metrics": ("*", "org.apache.kafka.", "", "x,y"),
-    "interval.ms": ("1000", "100", "99", "x", "3600001"),
-    "match": ("client_id=a.*", "client_id=[", "nope=1", ""),
-    "nope": ("1",),
-}
-ROOT_LOGGER: Final = "root"
-LOGGER_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
-    ROOT_LOGGER: ("INFO", "WARN", "ERROR", "x"),
-    "nope": ("INFO",),
-}
 _TOPIC, _BROKER, _LOGGER, _METRICS, _GROUP = 2, 4, 8, 16, 32
 _BY_TYPE: Final = {
-    _TOPIC: _TOPIC_CONFIGS,
+    _TOPIC: TOPIC_CONFIGS,
     _BROKER: BROKER_CONFIGS,
     _LOGGER: LOGGER_CONFIGS,
-    _METRICS: _METRICS_CONFIGS,
-    _GROUP: _GROUP_CONFIGS,
+    _METRICS: METRICS_CONFIGS,
+    _GROUP: GROUP_CONFIGS,
 }
 
 
@@ -350,7 +317,7 @@ def _describe_resource(rng: random.Random, _api: Api, _version: int, made: Value
     kind = _resource_type(rng)
     keys = made.configuration_keys
     if keys is not None or kind in (_BROKER, _LOGGER):
-        pool = [*_BY_TYPE.get(kind, _TOPIC_CONFIGS), "nope"]
+        pool = [*_BY_TYPE.get(kind, TOPIC_CONFIGS), "nope"]
         least = 1 if kind == _LOGGER else 0
         keys = tuple(rng.choice(pool) for _ in range(rng.randint(least, 3)))
     return replace(
@@ -369,7 +336,7 @@ def _resource_name(rng: random.Random, kind: int, topic: str) -> str:
 
 def _altered_resource(rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
     kind = _resource_type(rng)
-    pool = _BY_TYPE.get(kind, _TOPIC_CONFIGS)
+    pool = _BY_TYPE.get(kind, TOPIC_CONFIGS)
     configs = []
     for config in made.configs:
         name = rng.choice([*pool, "nope"] if rng.random() < 0.1 else list(pool))
@@ -381,8 +348,8 @@ def _altered_resource(rng: random.Random, _api: Api, _version: int, made: Value)
 
 
 def _topic_config(rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
-    name = rng.choice(list(_TOPIC_CONFIGS) if rng.random() < 0.9 else ["nope", ""])
-    value = rng.choice((*_TOPIC_CONFIGS.get(name, ("1",)), None))
+    name = rng.choice(list(TOPIC_CONFIGS) if rng.random() < 0.9 else ["nope", ""])
+    value = rng.choice((*TOPIC_CONFIGS.get(name, ("1",)), None))
     return replace(made, name=name, value=value)
 
 
