@@ -268,13 +268,11 @@ def internal_topics(talk: Talk) -> None:
 def coordinators(talk: Talk) -> None:
     """Each version that can looks for the coordinator of transactional ids."""
     for version in versions("find_coordinator", first=1):
-        lists = (("a",), ("",), ("a", "b", "a"), ()) if version >= 4 else (("a",), ("",))
-        for names in lists:
-            request = FindCoordinatorRequest(
-                key_type=1,
-                key="" if version >= 4 else names[0],
-                coordinator_keys=names if version >= 4 else (),
-            )
+        requests = [FindCoordinatorRequest(key_type=1, key=key) for key in ("a", "")]
+        if version >= 4:
+            lists: list[tuple[str, ...]] = [("a",), ("",), ("a", "b", "a"), ()]
+            requests = [FindCoordinatorRequest(key_type=1, coordinator_keys=each) for each in lists]
+        for request in requests:
             talk.record(1, "find_coordinator", version, request)
 
 

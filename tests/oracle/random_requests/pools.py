@@ -26,6 +26,8 @@ from tests.oracle.random_requests.config_values import (
 from tests.oracle.random_requests.messages import BatchOf, Generator, Ref, Values
 
 _FIRST_WITH_TRANSACTIONS: Final = 4
+_OF_ANOTHER: Final = 0.2
+"""How often a transactional id comes with any producer."""
 INTERNAL: Final = "__consumer_offsets"
 UNKNOWN_ID: Final = UUID(int=7)
 ONE_PRODUCER: Final = 1_000_000_007
@@ -413,11 +415,27 @@ def _validated(_rng: random.Random, _api: Api, version: int, made: Value) -> Val
     return replace(made, feature_updates=updates)
 
 
-def _with_transaction(_rng: random.Random, _api: Api, version: int, made: Value) -> Value:
+def _of_own_producer(prefix: str = "") -> Together:
+    """Name the producer of the transactional id, most of the time.
+
+    :param prefix: Of the fields' names.
+    """
+
+    def own(rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+        name = getattr(made, f"{prefix}transactional_id")
+        if not name or rng.random() < _OF_ANOTHER:
+            return made
+        return replace(made, **{f"{prefix}producer_id": Ref("producer", name)})
+
+    return own
+
+
+def _added(rng: random.Random, api: Api, version: int, made: Value) -> Value:
     """One transaction at least, where there can be several."""
-    if version < _FIRST_WITH_TRANSACTIONS or made.transactions:
-        return made
-    return replace(made, transactions=(AddPartitionsToTxnTransaction(transactional_id="t"),))
+    if version < _FIRST_WITH_TRANSACTIONS:
+        return _of_own_producer("v3_and_below_")(rng, api, version, made)
+    transactions = made.transactions or (AddPartitionsToTxnTransaction(transactional_id="t"),)
+    return replace(made, transactions=transactions)
 
 
 def _one_marker(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
@@ -450,13 +468,18 @@ _STRUCTS: Final[Mapping[str, Together]] = {
     "create_topics.CreatableTopic": _creatable,
     "join_group.JoinGroupRequest": _new_group,
     "update_features.UpdateFeaturesRequest": _validated,
-    "add_partitions_to_txn.AddPartitionsToTxnRequest": _with_transaction,
+    "add_partitions_to_txn.AddPartitionsToTxnRequest": _added,
+    "add_partitions_to_txn.AddPartitionsToTxnTransaction": _of_own_producer(),
+    "add_offsets_to_txn.AddOffsetsToTxnRequest": _of_own_producer(),
+    "txn_offset_commit.TxnOffsetCommitRequest": _of_own_producer(),
+    "end_txn.EndTxnRequest": _of_own_producer(),
     "write_txn_markers.WriteTxnMarkersRequest": _one_marker,
     "write_txn_markers.WritableTxnMarker": _distinct_marked,
 }
 _WEIGHTS: Final[Mapping[str, float]] = {
     "init_producer_id": 1.5,
     "add_partitions_to_txn": 1.5,
+    "end_txn": 1.5,
     "produce": 3.0,
     "fetch": 2.0,
     "list_offsets": 2.0,
