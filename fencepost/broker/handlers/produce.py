@@ -39,6 +39,7 @@ from fencepost.broker.produce.append import (
     PendingAppend,
     TargetOrOutcome,
     append_partition,
+    check_before_append,
     error_response,
     find_targets,
     refuse_acks,
@@ -126,11 +127,10 @@ def _handle_transactional(
 def _named_records(
     ctx: Context, request: ProduceRequest
 ) -> Iterator[tuple[tuple[str, int], Buffer]]:
-    """The records of each partition of a topic whose name is known."""
-    by_id = ctx.version >= _FIRST_WITH_IDS
+    """The records of each partition that may be appended to: as in Kafka, no other counts."""
     for topic, topic_id, data in _distinct_partitions(request):
-        name = resolve_name(ctx.broker.view, topic, topic_id, by_id=by_id)
-        if not isinstance(name, ErrorCode):
+        name = check_before_append(ctx, topic, topic_id, data)
+        if isinstance(name, str):
             yield (name, data.index), data.records or b""
 
 

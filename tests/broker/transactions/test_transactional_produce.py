@@ -118,6 +118,25 @@ def test_batches_of_two_producers_are_no_transaction(driver: Driver) -> None:
     assert codes == {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 
 
+@pytest.mark.parametrize(("topic", "times"), [("nope", 1), ("t", 2)])
+def test_batches_that_are_refused_anyway_do_not_count_as_those_of_another_producer(
+    driver: Driver, topic: str, times: int
+) -> None:
+    create(driver, "u", [[1, 2, 3]])
+    first, second = Producer(driver, "t"), Producer(driver, "u")
+    first.init()
+    second.init()
+    own = bytes(batch(b"v", producer=(first.id, 0, 0), transactional=True))
+    other = bytes(batch(b"v", producer=(second.id, 0, 0), transactional=True))
+    request = produce_request(("u", 0, own), (topic, 0, other * times))
+    request = replace(request, transactional_id="t")
+    response = driver.ask(driver.partition("u").leader, "produce", ADDS, request)
+    codes = {each.name: each.partition_responses[0].error_code for each in response.responses}
+    refused = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic == "nope" else ErrorCode.INVALID_RECORD
+    assert codes == {"u": ErrorCode.NONE, topic: refused}
+    assert first.metadata.partitions == {("u", 0)}
+
+
 def test_a_fenced_producer_is_told_so_by_the_leader(driver: Driver) -> None:
     zombie = Producer(driver)
     zombie.init()

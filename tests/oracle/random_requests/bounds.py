@@ -9,6 +9,7 @@ from typing import Final
 
 MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1
+_OF_ALL: Final = "the log of offsets has the commits of all"
 _NO_PRODUCER: Final = "a real broker fails over a marker of a producer that cannot be"
 BOUNDS: Final[Mapping[str, str]] = {
     "timeout_ms": "whether a short time is enough is a race",
@@ -33,7 +34,7 @@ BOUNDS: Final[Mapping[str, str]] = {
     " version 4 on",
     "markers": "a real broker never answers a WriteTxnMarkers whose last marker has no partition of"
     " its own",
-    "write_txn_markers.WritableTxnMarkerTopic.name": "the log of offsets has the commits of all",
+    "write_txn_markers.WritableTxnMarkerTopic.name": _OF_ALL,
     "write_txn_markers.WritableTxnMarker.topics": "a real broker never answers a WriteTxnMarkers"
     " with a partition twice",
     "write_txn_markers.producer_id": _NO_PRODUCER,
@@ -52,7 +53,10 @@ BOUNDS: Final[Mapping[str, str]] = {
     "produce.TopicProduceData.name": "the log of offsets has to stay readable",
     "topic_data": "of a partition that is named twice a real broker may append one batch and"
     " report on another",
-    "fetch.FetchTopic.topic": "the log of offsets has the commits of all",
+    "fetch.FetchTopic.topic": _OF_ALL,
+    "list_offsets.ListOffsetsTopic.name": _OF_ALL,
+    "offset_for_leader_epoch.OffsetForLeaderTopic.topic": _OF_ALL,
+    "describe_producers.TopicRequest.name": _OF_ALL,
     "fetch.topics": "a partition that is named twice counts once or twice, as sessions see it",
     "configuration_keys": "but for the root, each server has loggers of its own",
     "config_operation": "a real controller resigns over an operation that it does not know",
@@ -62,7 +66,7 @@ BOUNDS: Final[Mapping[str, str]] = {
     "session_id": "a real broker fails over ids that it could not have given",
     "protocols": "a real broker counts a protocol twice that a member names twice",
     "alter_configs.resources": "a real broker never answers an AlterConfigs with one twice",
-    "describe_log_dirs.DescribableLogDirTopic.topic": "the log of offsets has the commits of all",
+    "describe_log_dirs.DescribableLogDirTopic.topic": _OF_ALL,
     "retention_time_ms": "an offset that expires while others are asked is a race",
     "alter_configs.AlterableConfig.value": "a broker's configs stay harmless",
     "incremental_alter_configs.AlterableConfig.value": "a broker's configs stay harmless",

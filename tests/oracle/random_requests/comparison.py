@@ -34,7 +34,10 @@ from fencepost.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from fencepost.protocol.messages.list_config_resources import ListConfigResourcesResponse
+from fencepost.protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from fencepost.protocol.messages.list_groups import ListGroupsResponse
 from fencepost.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -43,9 +46,9 @@ from fencepost.protocol.messages.list_transactions import (
 from fencepost.protocol.messages.metadata import MetadataRequest
 from tests.harness.wait import wait_until
 from tests.harness.wire import Value
-from tests.oracle.random_requests.config_values import BROKER_CONFIGS, ROOT_LOGGER
+from tests.oracle.random_requests.config_values import BROKER_CONFIGS, METRICS_CONFIGS, ROOT_LOGGER
 from tests.oracle.random_requests.messages import RandomRequest
-from tests.oracle.random_requests.pools import World
+from tests.oracle.random_requests.pools import LONG_TRANSACTION_MS, World
 from tests.oracle.random_requests.reasons import reason_of
 from tests.oracle.random_requests.sides import Both, Side
 from tests.oracle.random_requests.twins import Difference, Twins
@@ -54,7 +57,7 @@ WORLD_SIZE: Final = 100
 """Requests of a world."""
 _AGAIN: Final = 10
 _PAUSE_S: Final = 0.05
-_TOPIC, _BROKER, _LOGGER = 2, 4, 8
+_TOPIC, _BROKER, _LOGGER, _METRICS = 2, 4, 8, 16
 _SET, _DELETE = 0, 1
 MARKER: Final = "marker"
 _WEEK_MS: Final = 604_800_000
@@ -169,6 +172,11 @@ class Comparison:
         )
         request = CreateTopicsRequest(topics=topics, timeout_ms=_TIMEOUT_MS)
         self._plain(BY_NAME["create_topics"], 7, request)
+        for name in world.transactional_ids:
+            init = InitProducerIdRequest(
+                transactional_id=name, transaction_timeout_ms=LONG_TRANSACTION_MS
+            )
+            self._plain(BY_NAME["init_producer_id"], 5, init)
 
     def _delete(self, world: World) -> None:
         """Delete all topics of a world; a controller that has just resigned is asked again."""
@@ -309,14 +317,22 @@ def _is_deleted(side: Side, world: str) -> bool:
 
 
 def _reset_configs(side: Side) -> None:
-    """Take back what an earlier run may have set for the broker."""
-    unset = [
-        AlterableConfig(name=name, config_operation=_DELETE, value=None) for name in BROKER_CONFIGS
-    ]
-    root = AlterableConfig(name=ROOT_LOGGER, config_operation=_SET, value="WARN")
+    """Take back what an earlier run may have set for the broker, and what metrics it wanted."""
+    unset = [(name, _DELETE, None) for name in BROKER_CONFIGS]
     changes = [(_BROKER, name, config) for name in ("", "1") for config in unset]
-    for kind, name, config in (*changes, (_LOGGER, "1", root)):
-        altered = AlterConfigsResource(resource_type=kind, resource_name=name, configs=(config,))
+    changes.append((_LOGGER, "1", (ROOT_LOGGER, _SET, "WARN")))
+    list_metrics = ListConfigResourcesRequest(resource_types=(_METRICS,))
+    found = side.ask(BY_NAME["list_config_resources"], 1, list_metrics).config_resources
+    changes += [
+        (_METRICS, resource.resource_name, (name, _DELETE, None))
+        for resource in found
+        for name in METRICS_CONFIGS
+    ]
+    for kind, resource_name, (name, operation, value) in changes:
+        config = AlterableConfig(name=name, config_operation=operation, value=value)
+        altered = AlterConfigsResource(
+            resource_type=kind, resource_name=resource_name, configs=(config,)
+        )
         request = IncrementalAlterConfigsRequest(resources=(altered,))
         side.ask(BY_NAME["incremental_alter_configs"], 1, request)
 

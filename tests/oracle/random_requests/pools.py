@@ -34,7 +34,8 @@ ONE_PRODUCER: Final = 1_000_000_007
 """An id that no broker has given out, of batches and markers."""
 OTHER_PRODUCER: Final = ONE_PRODUCER + 1
 _DAY_MS: Final = 86_400_000
-_LONG_TRANSACTION_MS: Final = 800_000
+LONG_TRANSACTION_MS: Final = 800_000
+"""A timeout that no transaction reaches."""
 _VALID_SESSION_MS: Final = (1_000_000, 1_800_000)
 
 
@@ -166,7 +167,14 @@ def _values(world: World) -> Mapping[str, Values]:
         "TopicName": topic,
         "resource_name": topic,
         "produce.TopicProduceData.name": mostly([*there * 3, *fresh], [*unknown, *illegal]),
-        "fetch.FetchTopic.topic": mostly([*there * 3, *fresh], [*unknown, *illegal]),
+        **dict.fromkeys(
+            (
+                *("fetch.FetchTopic.topic", "list_offsets.ListOffsetsTopic.name"),
+                "offset_for_leader_epoch.OffsetForLeaderTopic.topic",
+                "describe_producers.TopicRequest.name",
+            ),
+            mostly([*there * 3, *fresh], [*unknown, *illegal]),
+        ),
         "topic_names": own_topic,
         "create_topics.CreatableTopic.name": own_topic,
         "describe_log_dirs.DescribableLogDirTopic.topic": mostly([*there, *fresh], unknown),
@@ -221,7 +229,7 @@ def _values(world: World) -> Mapping[str, Values]:
         "transactional_id_pattern": one_of(None, "", f"{w}-t.", "t", f"{w}.*2"),
         "state_filters": one_of("Ongoing", "Empty", "CompleteCommit", "Dead", "", "x"),
         "duration_filter": one_of(-1, -1, 0, 100_000_000),
-        "transaction_timeout_ms": mostly([_LONG_TRANSACTION_MS], [0, -1, MAX_INT32]),
+        "transaction_timeout_ms": mostly([LONG_TRANSACTION_MS], [0, -1, MAX_INT32]),
         "producer_id": producer,
         "v3_and_below_producer_id": producer,
         "init_producer_id.producer_id": mostly(
@@ -477,9 +485,10 @@ _STRUCTS: Final[Mapping[str, Together]] = {
     "write_txn_markers.WritableTxnMarker": _distinct_marked,
 }
 _WEIGHTS: Final[Mapping[str, float]] = {
-    "init_producer_id": 1.5,
-    "add_partitions_to_txn": 1.5,
-    "end_txn": 1.5,
+    "add_partitions_to_txn": 3.0,
+    "add_offsets_to_txn": 2.0,
+    "txn_offset_commit": 2.0,
+    "end_txn": 3.0,
     "produce": 3.0,
     "fetch": 2.0,
     "list_offsets": 2.0,

@@ -52,6 +52,8 @@ _CODEC: Final = 7
 _CONTROL: Final = 0x20
 _NEAR_MS: Final = 7_200_000
 _TIME: Final = re.compile(r"\b1[5-9]\d{11}\b")
+_LONG_AGO: Final = re.compile(r"-92233\d{14}\b")
+"""A bound that is a time of day minus the largest int64."""
 
 
 class Difference(NamedTuple):
@@ -182,6 +184,7 @@ class Twins:
                 for spelling in _spellings(pair[side]):
                     if len(spelling) > 3:
                         text = text.replace(spelling, f"<{kind} {number}>")
+        text = _LONG_AGO.sub("LONG AGO", text)
         return _TIME.sub(lambda found: "NOW" if _is_now(int(found[0])) else found[0], text)
 
 
