@@ -136,10 +136,7 @@ def _named_records(
 
 def _append(ctx: Context, request: ProduceRequest, verified: Verified) -> _Outcome:
     if request.acks not in (ALL, 0, 1):
-        outcomes = [
-            refuse_acks(ctx, name, topic_id, partition)
-            for name, topic_id, partition in _distinct_partitions(request)
-        ]
+        outcomes = _refuse_acks(ctx, request, verified)
     elif ctx.broker.configs.may_check_expected_offsets:
         targets = find_targets(ctx, request, verified.guards)
         if verified.refusals:
@@ -209,15 +206,34 @@ def _append_each(
     ]
 
 
+def _refuse_acks(
+    ctx: Context, request: ProduceRequest, verified: Verified
+) -> list[PartitionOutcome]:
+    """Refuse acks that Kafka does not know; what it verifies or checks before comes first."""
+    outcomes = []
+    for topic, topic_id, data in _distinct_partitions(request):
+        refusal = verified.refusals.get((_name_of(ctx, topic, topic_id), data.index))
+        if refusal is not None:
+            outcomes.append(_unverified(topic, topic_id, data.index, refusal))
+        else:
+            outcomes.append(refuse_acks(ctx, topic, topic_id, data))
+    return outcomes
+
+
+def _name_of(ctx: Context, topic: str, topic_id: UUID | None) -> str:
+    """A topic's name; empty where its id is not known."""
+    by_id = ctx.version >= _FIRST_WITH_IDS
+    name = resolve_name(ctx.broker.view, topic, topic_id, by_id=by_id)
+    return "" if isinstance(name, ErrorCode) else name
+
+
 def _append_verified(
     ctx: Context, request: ProduceRequest, verified: Verified
 ) -> list[PartitionOutcome]:
     """The same, of a transaction."""
-    budget, by_id = ReadBudget(), ctx.version >= _FIRST_WITH_IDS
-    outcomes = []
+    budget, outcomes = ReadBudget(), []
     for topic, topic_id, data in _distinct_partitions(request):
-        name = resolve_name(ctx.broker.view, topic, topic_id, by_id=by_id)
-        partition = "" if isinstance(name, ErrorCode) else name, data.index
+        partition = _name_of(ctx, topic, topic_id), data.index
         refusal = verified.refusals.get(partition)
         if refusal is not None:
             outcomes.append(_unverified(topic, topic_id, data.index, refusal))

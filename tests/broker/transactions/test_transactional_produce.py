@@ -137,6 +137,14 @@ def test_batches_that_are_refused_anyway_do_not_count_as_those_of_another_produc
     assert first.metadata.partitions == {("u", 0)}
 
 
+def test_what_is_verified_comes_before_unknown_acks(driver: Driver) -> None:
+    producer = Producer(driver, version=4)
+    producer.init()
+    assert code(send(producer, 0, version=VERIFIES, acks=2)) is ErrorCode.TRANSACTION_ABORTABLE
+    producer.add(0)
+    assert code(send(producer, 0, version=VERIFIES, acks=2)) is ErrorCode.INVALID_REQUIRED_ACKS
+
+
 def test_a_fenced_producer_is_told_so_by_the_leader(driver: Driver) -> None:
     zombie = Producer(driver)
     zombie.init()

@@ -318,7 +318,7 @@ def _is_deleted(side: Side, world: str) -> bool:
 
 def _reset_configs(side: Side) -> None:
     """Take back what an earlier run may have set for the broker, and what metrics it wanted."""
-    unset = [(name, _DELETE, None) for name in BROKER_CONFIGS]
+    unset: list[tuple[str, int, str | None]] = [(name, _DELETE, None) for name in BROKER_CONFIGS]
     changes = [(_BROKER, name, config) for name in ("", "1") for config in unset]
     changes.append((_LOGGER, "1", (ROOT_LOGGER, _SET, "WARN")))
     list_metrics = ListConfigResourcesRequest(resource_types=(_METRICS,))
