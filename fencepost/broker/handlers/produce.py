@@ -76,6 +76,7 @@ _FIRST_WITH_IDS: Final = 13
 _LENGTH: Final = struct.Struct(">8xi")
 _MAGIC_AT: Final = 16
 _ATTRIBUTES_LOW_BYTE: Final = 22
+_SEVERAL: Final = "Transactional records contained more than one producer ID"
 
 
 def handle(ctx: Context, request: ProduceRequest) -> _Outcome | Wait[ProduceResponse | HangUp]:
@@ -99,7 +100,7 @@ def _handle_transactional(
         return _refuse_each(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     batches = transactional_batches(_named_records(ctx, request))
     if len(batches.producers) > 1:
-        return _refuse_each(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return _refuse_each(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING, _SEVERAL)
     if not batches.producers:
         return _append(ctx, request, NOTHING_TO_VERIFY)
     verified = ctx.broker.produce_verification.verify(

@@ -114,8 +114,13 @@ def test_batches_of_two_producers_are_no_transaction(driver: Driver) -> None:
         ("u", 0, batch(b"a", producer=(2, 0, 0), transactional=True)),
     )
     response = driver.ask(1, "produce", ADDS, replace(request, transactional_id="t"))
-    codes = {each.error_code for topic in response.responses for each in topic.partition_responses}
-    assert codes == {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+    partitions = [each for topic in response.responses for each in topic.partition_responses]
+    assert [(each.error_code, each.error_message) for each in partitions] == [
+        (
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            "Transactional records contained more than one producer ID",
+        )
+    ] * 2
 
 
 @pytest.mark.parametrize(("topic", "times"), [("nope", 1), ("t", 2)])
