@@ -84,30 +84,40 @@ def java(*arguments: str, stdin: str = "", timeout_s: float = 90, code: int | No
 
 
 def story_command(
-    name: str, *arguments: str, options: tuple[str, ...] = (), log_level: str = "WARN"
+    name: str,
+    *arguments: str,
+    options: tuple[str, ...] = (),
+    log_level: str = "WARN",
+    pom: Path | None = None,
 ) -> list[str]:
     """A single-file program of ``tests/clients/java``, compiled once (about 2 s).
 
     :param options: More options of the JVM.
+    :param pom: Of jars that it needs besides.
     """
+    folders = [compiled(f"{name}.java", pom=pom)]
     return command(
         name,
         *arguments,
         options=(*_QUICK, *options),
         log_level=log_level,
-        folders=[compiled(f"{name}.java")],
+        folders=folders if pom is None else [*folders, jars(pom) / "*"],
     )
 
 
-def compiled(*names: str) -> Path:
-    """The folder of the classes of these sources of ``tests/clients/java``."""
+def compiled(*names: str, pom: Path | None = None) -> Path:
+    """The folder of the classes of these sources of ``tests/clients/java``.
+
+    :param pom: Of jars that they need besides.
+    """
     sources = [HOME / name for name in names]
+    poms = [HOME / "pom.xml", *([pom] if pom else [])]
 
     def compile_sources(folder: Path) -> None:
-        run([tool("javac"), "-cp", f"{jars()}/*", "-d", str(folder), *map(str, sources)])
+        path = os.pathsep.join(f"{jars(each)}/*" for each in poms)
+        run([tool("javac"), "-cp", path, "-d", str(folder), *map(str, sources)])
 
-    inputs = [HOME / "pom.xml", *sources]
-    return made_once(names[0].removesuffix(".java"), inputs, compile_sources)
+    return made_once(names[0].removesuffix(".java"), [*poms, *sources], compile_sources)
 
 
 def story(name: str, *arguments: str, timeout_s: float = 90) -> Finished:
