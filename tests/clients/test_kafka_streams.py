@@ -13,9 +13,10 @@ import pytest
 
 from tests.clients.failing_cluster import FailingCluster
 from tests.clients.word_count import LINES, Application, check
-from tests.harness.java import HOME, story_command
+from tests.harness.java import HOME, POM, story_command
 from tests.harness.served_cluster import unique
 
+POMS: Final = (POM, HOME / "streams" / "pom.xml")
 SEEDS: Final = range(int(os.environ.get("FENCEPOST_STREAMS_SEEDS", "1")))
 EXACTLY_ONCE: Final = "exactly_once_v2"
 AT_LEAST_ONCE: Final = "at_least_once"
@@ -43,7 +44,7 @@ def test_each_word_counts(
             settings.append(f"group.instance.id={name}")
         state = str(tmp_path / f"state-{index}")
         arguments = [failing.cluster.bootstrap, source, target, name, state, *settings]
-        return story_command("WordCountStory", *arguments, pom=HOME / "streams" / "pom.xml")
+        return story_command("WordCountStory", *arguments, poms=POMS)
 
     with Application(command, tmp_path, instances=1 + seed % 2) as application:
         exact = guarantee == EXACTLY_ONCE or not kills
