@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.clients.failing_cluster import FailingCluster, failing_cluster
 from tests.clients.grounds import Stand, stands
 from tests.clients.stories import Stage, stage
 
@@ -28,3 +29,10 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
     """A cluster with three clients at it: ``fencepost``, or ``kafka`` behind a fault proxy."""
     with stands(tmp_path_factory.mktemp) as get:
         yield get
+
+
+@pytest.fixture(scope="session")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingCluster]:
+    """A cluster of three for applications that process exactly once."""
+    with failing_cluster(tmp_path_factory.mktemp("failing")) as made:
+        yield made

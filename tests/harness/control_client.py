@@ -25,6 +25,11 @@ class Control:
     def close(self) -> None:
         self._client.close()
 
+    def topics(self) -> list[Json]:
+        """All topics, by name."""
+        found: list[Json] = self._ask("GET", "/v1/topics")
+        return found
+
     def partition(self, topic: str, index: int = 0) -> Json:
         return self._ask("GET", f"/v1/topics/{topic}/partitions/{index}")
 

@@ -15,13 +15,15 @@ from tests.harness.require import tool
 from tests.harness.run import Finished, run
 
 HOME: Final = Path(__file__).parents[1] / "clients" / "java"
+POM: Final = HOME / "pom.xml"
+"""Kafka's clients, tools and broker."""
 
 # A short life: little time to compile for, little memory to collect.
 _QUICK: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx512m")
 
 
 @cache
-def jars(pom: Path = HOME / "pom.xml", goal: str = "copy-dependencies") -> Path:
+def jars(pom: Path = POM, goal: str = "copy-dependencies") -> Path:
     """The folder of the jars that ``pom`` names; fetched once (about 15 s, 55 MB).
 
     :param goal: Of Maven's plugin for dependencies: ``copy`` takes what its configuration names.
@@ -56,7 +58,7 @@ def class_archive() -> Path:
 
     version = run([program, "-version"]).err
     digest = hashlib.sha256(version.encode()).hexdigest()[:8]
-    return made_once(f"java-{digest}", [HOME / "pom.xml", loader], archive) / "classes.jsa"
+    return made_once(f"java-{digest}", [POM, loader], archive) / "classes.jsa"
 
 
 def command(
@@ -64,14 +66,20 @@ def command(
     options: tuple[str, ...] = _QUICK,
     log_level: str = "WARN",
     folders: Sequence[Path] = (),
+    poms: Sequence[Path] = (POM,),
 ) -> list[str]:
-    """``java`` with the jars on its class path: a class or source file, and its arguments.
+    """``java`` with jars on its class path: a class or source file, and its arguments.
 
     :param folders: Where there are more classes.
+    :param poms: Of the jars. Where `POM` is the first, the JVM maps its classes from the archive.
     """
-    archive = f"-XX:SharedArchiveFile={class_archive()}"
-    path = os.pathsep.join([f"{jars()}/*", *map(str, folders)])
-    return [tool("java"), *options, archive, *_logging(log_level), "-cp", path, *arguments]
+    archive = [f"-XX:SharedArchiveFile={class_archive()}"] if poms[0] == POM else []
+    path = os.pathsep.join([_class_path(poms), *map(str, folders)])
+    return [tool("java"), *options, *archive, *_logging(log_level), "-cp", path, *arguments]
+
+
+def _class_path(poms: Sequence[Path]) -> str:
+    return os.pathsep.join(f"{jars(each)}/*" for each in poms)
 
 
 def _logging(level: str) -> list[str]:
@@ -84,30 +92,38 @@ def java(*arguments: str, stdin: str = "", timeout_s: float = 90, code: int | No
 
 
 def story_command(
-    name: str, *arguments: str, options: tuple[str, ...] = (), log_level: str = "WARN"
+    name: str,
+    *arguments: str,
+    options: tuple[str, ...] = (),
+    log_level: str = "WARN",
+    poms: Sequence[Path] = (POM,),
 ) -> list[str]:
     """A single-file program of ``tests/clients/java``, compiled once (about 2 s).
 
     :param options: More options of the JVM.
+    :param poms: Of the jars that it is compiled and run with.
     """
     return command(
         name,
         *arguments,
         options=(*_QUICK, *options),
         log_level=log_level,
-        folders=[compiled(f"{name}.java")],
+        folders=[compiled(f"{name}.java", poms=poms)],
+        poms=poms,
     )
 
 
-def compiled(*names: str) -> Path:
-    """The folder of the classes of these sources of ``tests/clients/java``."""
+def compiled(*names: str, poms: Sequence[Path] = (POM,)) -> Path:
+    """The folder of the classes of these sources of ``tests/clients/java``.
+
+    :param poms: Of the jars that they are compiled with.
+    """
     sources = [HOME / name for name in names]
 
     def compile_sources(folder: Path) -> None:
-        run([tool("javac"), "-cp", f"{jars()}/*", "-d", str(folder), *map(str, sources)])
+        run([tool("javac"), "-cp", _class_path(poms), "-d", str(folder), *map(str, sources)])
 
-    inputs = [HOME / "pom.xml", *sources]
-    return made_once(names[0].removesuffix(".java"), inputs, compile_sources)
+    return made_once(names[0].removesuffix(".java"), [*poms, *sources], compile_sources)
 
 
 def story(name: str, *arguments: str, timeout_s: float = 90) -> Finished:
