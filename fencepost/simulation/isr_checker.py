@@ -32,6 +32,8 @@ class LeaderTerm:
     """Its log ends, each higher than the one before."""
     times_ms: list[int] = field(default_factory=list)
     """Since when it had more than the log end before; the first one: since when it leads."""
+    fetched: dict[int, int] = field(default_factory=dict)
+    """The offset that each follower fetched from last, by broker."""
     caught_up_ms: dict[int, int] = field(default_factory=dict)
     """Until when each follower is known to have had all, by broker."""
     isr: _IsrState = ((), None)
@@ -42,6 +44,14 @@ class LeaderTerm:
         if not self.ends or log_end_offset > self.ends[-1]:
             self.ends.append(log_end_offset)
             self.times_ms.append(now_ms)
+
+    def see_fetch(self, follower_id: int, offset: int, now_ms: int) -> None:
+        """A follower fetches from an offset; a wiped one from a smaller one than before."""
+        for each in (self.fetched.get(follower_id, -1), offset):
+            since_ms = self.lags_since_ms(each)
+            had_all_ms = now_ms if since_ms is None else since_ms
+            self.caught_up_ms[follower_id] = max(self.caught_up_ms.get(follower_id, 0), had_all_ms)
+        self.fetched[follower_id] = offset
 
     def lags_since_ms(self, fetch_offset: int) -> int | None:
         """Since when a follower lacks records that fetched last from an offset; None: it has all.
@@ -77,11 +87,7 @@ class IsrChecker:
             term = self._terms.get((leader.broker_id, index))
             progress = term and term.replica.followers.get(follower_id)
             if term and progress:
-                since_ms = term.lags_since_ms(progress.log_end_offset)
-                known_ms = term.caught_up_ms.get(follower_id, 0)
-                term.caught_up_ms[follower_id] = max(
-                    known_ms, now_ms if since_ms is None else since_ms
-                )
+                term.see_fetch(follower_id, progress.log_end_offset, now_ms)
 
     def check_time(self, before_ms: int) -> None:
         """Time has passed, and all that was due has happened.
