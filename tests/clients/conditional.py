@@ -28,7 +28,7 @@ from kafka.errors import KafkaError as KafkaPythonError
 
 HEADER: Final = "expected-offset"
 WAIT_S: Final = 30.0
-LINGER_MS: Final = 100
+LINGER_MS: Final = 250
 """Long enough for what is sent at once to be one batch."""
 
 Options = Mapping[str, str]
