@@ -28,7 +28,7 @@ from fencepost.simulation.client_invariants import clients_read_what_is_committe
 from fencepost.simulation.consumers import admitted
 from fencepost.simulation.consumers import invariants as must
 from fencepost.simulation.consumers.admitted import Admitted
-from fencepost.simulation.consumers.consumed import Consumed, LogView, Saved
+from fencepost.simulation.consumers.consumed import Consumed, LogView, Saved, lineage
 from fencepost.simulation.history import Batch, PartitionHistory
 from fencepost.simulation.invariants import require
 
@@ -301,7 +301,11 @@ class ConsumptionChecker:
         self, who: str, history: PartitionHistory, consumed: Consumed, batch: Batch, offset: int
     ) -> None:
         tip = consumed.tip
-        if tip is None or batch is tip or batch.base_offset <= history.deleted:
+        if tip is None or batch is tip:
+            return
+        if batch.base_offset <= history.deleted:
+            if batch.before is not None and not any(each is tip for each in lineage(batch)):
+                consumed.begin_run(offset)
             return
         if batch.base_offset == offset and batch.may_follow(tip):
             return
