@@ -17,7 +17,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve check test test-kafka test-oldest lint types imports pytest bench format docs lock sbom \
+.PHONY: help serve check test test-kafka test-oldest lint types imports pytest coverage bench format docs lock sbom \
 	audit-dependencies dist image up clean
 
 help: ## What there is to make
@@ -47,6 +47,10 @@ imports: $(DEV)
 
 # Four workers, on two processors as well: tests wait for other processes as much as they compute.
 pytest: $(DEV) ## The tests alone; ARGS="-k name" picks some
+	$(PYTEST) -n 4 $(ARGS)
+
+# Apart from `make test`, as measuring takes a processor minutes.
+coverage: $(DEV) ## The tests with the branches of the code that they execute, 95 % at least
 	$(PYTEST) -n 4 --cov --cov-report=term $(ARGS)
 
 test-kafka: $(DEV) ## Kafka's own cluster tests, all of them (half an hour); ARGS="CLASS CLASS#METHOD" picks some

@@ -34,7 +34,7 @@ from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE
 from tests.clients.tools.session import FOLDER, PROGRAMS, sessions
 from tests.clients.tools.tools import NOT_RUN
-from tests.oracle.random_requests.pools import BOUNDS
+from tests.oracle.random_requests.bounds import BOUNDS
 from tests.oracle.random_requests.reasons import REASONS
 
 ROOT: Final = Path(__file__).resolve().parent.parent

@@ -34,7 +34,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "offsets.topic.num.partitions": "4",
 }
 
-EXAMPLES: Final = int(os.environ.get("FENCEPOST_EXAMPLES", "50"))
+EXAMPLES: Final = int(os.environ.get("FENCEPOST_EXAMPLES", "30"))
 """Of each property that does not say how many itself."""
 
 _log_positions = pytest.StashKey[dict[int, int]]()

@@ -27,7 +27,7 @@ from fencepost.cli.partition_tables import (
     state_style,
 )
 from fencepost.cli.record_tables import record_answer
-from fencepost.cli.transaction_tables import transaction_table
+from fencepost.cli.transaction_tables import transaction_line, transaction_table
 from fencepost.verbs import exchange_text
 from fencepost.verbs.answers import Answer, Done, Health
 from fencepost.verbs.answers.cluster import (
@@ -140,6 +140,8 @@ def short(answer: Answer) -> Line:
             return line(Text(f"fault {answer.id}", STRONG), ": ", *fault_parts(answer))
         case EventState():
             return event(answer)
+        case TransactionState():
+            return transaction_line(answer)
         case _:
             return line(", ".join(f"{name}: {value}" for name, value in answer))
 

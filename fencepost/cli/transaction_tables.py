@@ -1,19 +1,19 @@
-"""The table of transactional ids: a row for each, with what its transaction waits for."""
+"""The table of transactional ids, a row for each with what its transaction waits for; and lines."""
 
-from collections.abc import Mapping
 from typing import Final
 
-from fencepost.cli.output import GOOD, ODD, QUIET, STRONG, Cell, Table, Text
+from fencepost.cli.output import QUIET, STRONG, Cell, Line, Table, Text, line
+from fencepost.cli.partition_tables import styled
 from fencepost.verbs.answers.transactions import TransactionsState, TransactionState
+from fencepost.verbs.partition_text import Part
+from fencepost.verbs.transaction_text import (
+    is_open,
+    partition_names,
+    transaction_mark,
+    transaction_parts,
+)
 
 _HEADERS: Final = ("transactional id", "producer", "epoch", "state", "coordinator", "partitions")
-_STATES: Final[Mapping[str, str]] = {
-    "Empty": QUIET,
-    "Ongoing": GOOD,
-    "CompleteCommit": QUIET,
-    "CompleteAbort": QUIET,
-}
-"""How a state looks; all others are odd."""
 
 
 def transaction_table(answer: TransactionsState | TransactionState) -> Table:
@@ -22,16 +22,18 @@ def transaction_table(answer: TransactionsState | TransactionState) -> Table:
     return Table(_HEADERS, tuple(map(_row, states)))
 
 
+def transaction_line(state: TransactionState) -> Line:
+    """A transaction in one line."""
+    return line("transaction ", *map(styled, transaction_parts(state)))
+
+
 def _row(state: TransactionState) -> tuple[Cell, ...]:
-    partitions = ", ".join(
-        f"{each} (held)" if each in state.held else each
-        for each in dict.fromkeys((*state.partitions, *state.held))
-    )
+    shown = styled(Part(state.state, transaction_mark(state.state)))
     return (
         Text(state.transactional_id, STRONG),
         str(state.producer_id),
         str(state.producer_epoch),
-        Text(state.state, _STATES.get(state.state, ODD)),
+        shown if is_open(state) else Text(state.state, QUIET),
         str(state.coordinator),
-        partitions or "-",
+        ", ".join(partition_names(state)) or "-",
     )

@@ -28,8 +28,10 @@ from fencepost.cli.typer_options import (
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.answers.cluster import ClusterState, EventState, FaultState
 from fencepost.verbs.answers.topics import PartitionState, TopicState
+from fencepost.verbs.answers.transactions import TransactionsState, TransactionState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import ControlConnection, Refused, Unreachable, VerbError
+from fencepost.verbs.transaction_text import is_open
 
 MAX_EVENTS: Final = 4096
 """Events that are kept."""
@@ -64,6 +66,8 @@ class WatchState:
         self.cluster: ClusterState
         self.partitions: dict[TopicPartition, PartitionState] = {}
         self.faults: Sequence[FaultState] = ()
+        self.transactions: Sequence[TransactionState] = ()
+        """Those that are open, of the watched topics."""
         self.events: deque[EventState] = deque(maxlen=MAX_EVENTS)
         self.omitted = 0
         """How many partitions are beyond `MAX_PARTITIONS`."""
@@ -90,7 +94,7 @@ class WatchState:
         )
 
     def refresh_some(self) -> None:
-        """Read the cluster, its faults, and the next `REFRESH_BATCH` partitions."""
+        """Read the cluster, faults, open transactions, and the next `REFRESH_BATCH` partitions."""
         self._refresh_cluster()
         names = sorted(self.partitions)
         self._next = self._next if self._next < len(names) else 0
@@ -98,7 +102,7 @@ class WatchState:
         self._next += REFRESH_BATCH
 
     def refresh_all(self) -> None:
-        """Read the cluster, its faults, and all watched partitions."""
+        """Read the cluster, faults, open transactions, and all watched partitions."""
         self._refresh_cluster()
         topics = self._line.call_list(VERBS["topics"], TopicState, {}, {})
         names = [
@@ -117,6 +121,12 @@ class WatchState:
     def _refresh_cluster(self) -> None:
         self.cluster = self._line.call(VERBS["cluster"], ClusterState, {}, {})
         self.faults = self._line.call_list(VERBS["faults"], FaultState, {}, {})
+        found = self._line.call(VERBS["transactions"], TransactionsState, {}, {})
+        self.transactions = [*filter(self._is_watched_and_open, found.transactions)]
+
+    def _is_watched_and_open(self, state: TransactionState) -> bool:
+        topics = {each.rpartition("-")[0] for each in (*state.partitions, *state.held)}
+        return is_open(state) and not (self._topics and topics.isdisjoint(self._topics))
 
     def _refresh_partitions(self, names: Iterable[TopicPartition]) -> None:
         for name in names:
@@ -157,7 +167,7 @@ def watch(
     control_token: ControlToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Watch brokers, partitions, faults and events as they change, until Ctrl-C."""
+    """Watch brokers, partitions, open transactions, faults and events, until Ctrl-C."""
     is_screen = is_rich_terminal() and not as_json
     with suppress(KeyboardInterrupt), control_connection(control, control_token) as line:
         # Listen first and read the state then, so that no change is missed in between.
@@ -238,7 +248,8 @@ def _burst(news: EventListener) -> Iterator[EventState | None]:
 
 
 class LinePrinter:
-    """Prints each change of a broker, partition or fault, and each event, as one line.
+    """Prints each change of a broker, partition, open transaction or fault, and each event, as one
+    line.
 
     :param as_json: As JSON: an object of one field, whose name is the kind.
     """
@@ -258,6 +269,8 @@ class LinePrinter:
             self._print_changed("broker", broker.id, broker)
         for name, partition in watched.partitions.items():
             self._print_changed("partition", name, partition)
+        for transaction in watched.transactions:
+            self._print_changed("transaction", transaction.transactional_id, transaction)
         for fault in watched.faults:
             self._print_changed("fault", fault.id, fault)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MIN_EVENTS: Final = 4
 """Lines of events that are shown however many partitions there are."""
 MAX_FAULTS: Final = 5
+MAX_TRANSACTIONS: Final = 5
 MIN_WIDTH: Final = 70
 """Columns of the terminal, below which partitions have lines and no table."""
 _HEADERS: Final = ("partition", "leader", "epoch", "ISR", "high watermark", "replicas")
@@ -59,7 +60,7 @@ class Screen:
         self._url = url
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Brokers and faults first; partitions and events share what is left."""
+        """Brokers, transactions and faults first; partitions and events share what is left."""
         height, width = console.size.height, options.max_width
 
         def lines(*parts: RenderableType) -> Lines:
@@ -67,16 +68,16 @@ class Screen:
             return [line for part in parts for line in console.render_lines(part, inner)]
 
         head = lines(self._head(), self._brokers())
-        faults = lines(*self._faults())
+        below = lines(*self._transactions(), *self._faults())
         partitions = lines(*self._partitions(width))
-        room = max(height - len(head) - len(faults), 0)
+        room = max(height - len(head) - len(below), 0)
         kept = min(len(partitions), max(room - MIN_EVENTS - 1, 1))
         left_out = self._left_out(len(partitions) - kept)
         if left_out:
             partitions = [*partitions[: max(kept - 1, 0)], *lines(rich(Text(left_out, QUIET)))]
         events = lines(*self._events(room - len(partitions) - 1))
         newest = events[len(events) - max(room - len(partitions) - 1, 0) :]
-        shown = [*head, *partitions, *faults, *lines(Rich()), *newest]
+        shown = [*head, *partitions, *below, *lines(Rich()), *newest]
         for number, line in enumerate(shown):
             if number:
                 yield Segment.line()
@@ -102,6 +103,14 @@ class Screen:
             yield _grid(states)
         else:
             yield from (rich_line(*tables.short(each).parts) for each in states)
+
+    def _transactions(self) -> Iterator[Rich]:
+        transactions = self._watched.transactions
+        for transaction in transactions[:MAX_TRANSACTIONS]:
+            yield rich_line(*tables.short(transaction).parts)
+        if len(transactions) > MAX_TRANSACTIONS:
+            left_out = len(transactions) - MAX_TRANSACTIONS
+            yield rich(Text(f"and {left_out} more open transactions", QUIET))
 
     def _faults(self) -> Iterator[Rich]:
         faults = self._watched.faults

@@ -156,6 +156,8 @@ class TransactionalProducer:
     async def send(self, partition: Partition, records: Sequence[NewRecord]) -> Appended:
         """Write records to a partition, all in one batch; they are not committed yet.
 
+        Where it is cancelled, the transaction can only be aborted.
+
         :returns: Where they are; -1 for both offsets where an earlier attempt was successful and
             the broker does not know any more where it put them.
         :raises ProducerFenced: When another producer has the transactional id.
@@ -177,6 +179,16 @@ class TransactionalProducer:
         return Appended(
             first_offset=produced.base_offset, next_offset=produced.base_offset + len(records)
         )
+
+    def next_sequenced(self, partition: Partition, count: int) -> Sequenced:
+        """Take the sequence numbers of records that the caller sends by itself.
+
+        Whether they are written, and whether their partition belongs to the transaction, is the
+        caller's concern as well.
+        """
+        taken = replace(self._producer, base_sequence=self._sequences.get(partition, 0))
+        self._sequences[partition] = increment_sequence(taken.base_sequence, count)
+        return taken
 
     async def send_offsets(
         self, offsets: Mapping[Partition, OffsetAndMetadata], group: ConsumerGroupMetadata | str
@@ -339,6 +351,10 @@ class TransactionalProducer:
             return await retry(
                 self._client, attempt, deadline_s=self._deadline_s, retriable=RETRIED
             )
+        except asyncio.CancelledError:
+            self._in_doubt = True
+            self.state = ProducerState.ABORTABLE
+            raise
         except RetryFailed as failed:
             self._in_doubt = True
             refused = None if failed.error is None else error_of_produce(failed.error)

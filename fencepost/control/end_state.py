@@ -8,7 +8,9 @@ from fencepost.broker.groups.group_coordinator import GroupCoordinatorShard
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.control.cluster_state import broker_state, partition_state
+from fencepost.control.transaction_state import transactions_state
 from fencepost.verbs.partition_text import join_numbers, partition_text
+from fencepost.verbs.transaction_text import is_open, transaction_text
 
 MAX_PARTITIONS: Final = 50
 """How many partitions are shown."""
@@ -52,6 +54,11 @@ def groups(cluster: Cluster) -> Iterator[str]:
     ]
     for _, line in sorted(found):
         yield line
+
+
+def transactions(cluster: Cluster) -> Iterator[str]:
+    """Open transactions by transactional id, each as its coordinator knows it."""
+    yield from map(transaction_text, filter(is_open, transactions_state(cluster).transactions))
 
 
 def _group(

@@ -170,4 +170,5 @@ async def timeline(server: Server, wanted: TimelineQuery) -> TimelineState:
         brokers=tuple(end_state.unusual_brokers(cluster)),
         partitions=tuple(end_state.partitions(cluster)),
         groups=tuple(end_state.groups(cluster)),
+        transactions=tuple(end_state.transactions(cluster)),
     )

@@ -290,7 +290,7 @@ class _Player:
     def _body(self, do: ActionCall, background: str | None) -> ActionBody:
         arguments = resolve(do.arguments, self._answers)
         assert isinstance(arguments, dict)
-        if background is not None and "member" not in do.action.request_model.model_fields:
+        if background is not None and do.action.request_model.client_field == "client":
             arguments = {"client": background, **arguments}
         try:
             return do.action.request_model.model_validate(arguments)
@@ -319,7 +319,8 @@ class _Player:
         Of a member that has no id yet, the request that counts is the second: the first one is
         answered with an id, unless it is a static member's (KIP-345).
         """
-        client = do.arguments.get("client") or do.arguments.get("member") or name
+        field = do.action.request_model.client_field
+        client = do.arguments.get("client") or do.arguments.get(field) or name
         found = await call_verb(self._remote, "trace", {**given, "client_id": client, "limit": 10})
         assert isinstance(found, list)
         return any(map(_is_request_of_action, found))

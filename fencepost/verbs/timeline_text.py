@@ -25,11 +25,12 @@ def what_happened(state: TimelineState) -> Iterator[str]:
 
 
 def state_at_the_end(state: TimelineState) -> Iterator[str]:
-    """The seed, unusual brokers, partitions and groups."""
+    """The seed, unusual brokers, partitions, groups and open transactions."""
     yield f"seed {state.seed}"
     yield from state.brokers
     yield from state.partitions
     yield from (f"group {group}" for group in state.groups)
+    yield from (f"transaction {transaction}" for transaction in state.transactions)
 
 
 def _line(line: TimelineLine, begin: int, width: int) -> str:

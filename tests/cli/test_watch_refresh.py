@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 from collections.abc import Iterator
 
 import pytest
+from rich.console import Console
 
 from fencepost.cli import watch as watch_module
 from fencepost.cli.typer_options import control_connection
-from fencepost.cli.watch import TopicPartition, WatchState
+from fencepost.cli.watch import LinePrinter, TopicPartition, WatchState
+from fencepost.cli.watch_screen import Screen
+from fencepost.client import Client, NewRecord, Partition, TransactionalProducer
 from fencepost.verbs.answers.cluster import EventState
 from tests.cli.shell import Shell, produce
+from tests.harness.served_cluster import Cluster
 
 T0 = TopicPartition(internal=False, topic="t", partition=0)
 
@@ -101,3 +107,42 @@ def test_internal_topics_stand_last_and_are_left_out_first(
         watched.refresh_all()
         assert [name.topic for name in watched.partitions] == ["t", "u"]
         assert watched.omitted == 1
+
+
+def leave_open_transaction(bootstrap: str) -> None:
+    """With one record in t-0; its producer is gone."""
+
+    async def leave_open() -> None:
+        async with Client(bootstrap) as client:
+            producer = TransactionalProducer(client, "copier")
+            await producer.init()
+            await producer.begin()
+            await producer.send(Partition(topic="t", index=0), [NewRecord(value=b"a", timestamp=0)])
+
+    asyncio.run(leave_open())
+
+
+def test_transactions_are_shown_as_long_as_they_are_open(
+    watched: WatchState, shared: Cluster, shell: Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = Console(file=io.StringIO(), width=100, height=30)
+    leave_open_transaction(shared.bootstrap)
+    watched.record([event("transaction_changed")])
+    LinePrinter(as_json=False).print(watched)
+    screen.print(Screen(watched, "http://here"))
+    line = "transaction copier: Ongoing of t-0, producer "
+    assert line in capsys.readouterr().out
+    assert isinstance(screen.file, io.StringIO)
+    assert line in screen.file.getvalue()
+    shell.json("transaction abort copier")
+    watched.record([event("transaction_changed")])
+    assert watched.transactions == []
+
+
+def test_transactions_are_shown_of_the_topics_that_are_watched(
+    control: str, shared: Cluster
+) -> None:
+    leave_open_transaction(shared.bootstrap)
+    with control_connection(control) as line:
+        assert not WatchState(line, ("u",)).transactions
+        assert len(WatchState(line, ("t", "u")).transactions) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
@@ -27,6 +27,7 @@ from fencepost.client import (
 )
 from fencepost.protocol.errors import ErrorCode
 from tests.harness.in_process_server import HOST, asked_by_clients, running, sockets
+from tests.harness.wait import eventually
 
 ORDERS = Partition(topic="orders", index=0)
 COPIES = Partition(topic="copies", index=0)
@@ -75,7 +76,7 @@ class Setup:
                 found += [(each.value or b"").decode() for each in polled]
             return found
 
-    def fail(self, api: str, *actions: dict[str, str]) -> None:
+    def fail(self, api: str, *actions: Mapping[str, str | int]) -> None:
         """The next requests of an API meet these faults."""
         for action in actions:
             rule = FaultRule.from_json({"api": api, "action": action})
@@ -248,6 +249,27 @@ async def test_a_producer_goes_on_after_a_send_whose_outcome_is_unknown(level: i
         async with producer.transaction():
             await producer.send(ORDERS, records("c"))
         assert await setup.read(ORDERS) == ["c"]
+
+
+@LEVELS
+async def test_a_producer_goes_on_after_a_send_that_was_cancelled(level: int) -> None:
+    async with serving() as setup:
+        producer = await setup.producer(level)
+        await producer.begin()
+        await producer.send(ORDERS, records("a"))
+        setup.fail("Produce", {"delay": 10_000})
+        sending = asyncio.ensure_future(producer.send(ORDERS, records("b")))
+        await eventually(lambda: all(each.hits for each in setup.server.cluster.faults.all()))
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        with pytest.raises(RuntimeError, match="ABORTABLE"):
+            await producer.send(ORDERS, records("c"))
+        await setup.client.close()
+        await producer.abort()
+        async with producer.transaction():
+            await producer.send(ORDERS, records("d"))
+        assert await setup.read(ORDERS) == ["d"]
 
 
 async def test_a_commit_whose_outcome_is_unknown_is_repeated() -> None:

@@ -53,9 +53,11 @@ async def producer(
         yield made
 
 
-async def values(control: httpx.AsyncClient, isolation: str) -> list[tuple[Json, Json]]:
+async def values(
+    control: httpx.AsyncClient, isolation: str, query: str = ""
+) -> list[tuple[Json, Json]]:
     """Value and transaction of each record."""
-    path = f"/v1/topics/t/partitions/0/records?isolation={isolation}"
+    path = f"/v1/topics/t/partitions/0/records?isolation={isolation}{query}"
     records = (await ok(control, "GET", path))["records"]
     return [(each["value"], each["transaction"]) for each in records]
 
@@ -97,6 +99,38 @@ async def test_records_say_what_became_of_their_transaction(
     expected = {"value": "b", "isolation": "read_committed", "timeout_ms": 50}
     missing = await control.post("/v1/topics/t/records/expect", json=expected)
     assert missing.status_code == 409
+
+
+async def test_the_timeline_ends_with_the_transactions_that_are_open(
+    control: httpx.AsyncClient, producer: TransactionalProducer
+) -> None:
+    producer_id, epoch = producer.producer
+    coordinator = (await ok(control, "GET", ID))["coordinator"]
+    assert (await ok(control, "GET", "/v1/timeline"))["transactions"] == [
+        (
+            f"copier/1: Ongoing of t-0, producer {producer_id} in epoch {epoch},"
+            f" coordinator {coordinator}"
+        )
+    ]
+    await producer.commit()
+    assert (await ok(control, "GET", "/v1/timeline"))["transactions"] == []
+
+
+async def test_as_many_committed_records_are_read_as_are_asked_for(
+    control: httpx.AsyncClient, producer: TransactionalProducer
+) -> None:
+    await producer.abort()
+    for value in (b"c", b"d"):
+        async with producer.transaction():
+            await producer.send(TP, [NewRecord(value=value, timestamp=0)])
+    await producer.begin()
+    await producer.send(TP, [NewRecord(value=b"e", timestamp=0)] * 5)
+    await producer.abort()
+    committed = [(value, "committed") for value in "acd"]
+    assert await values(control, "read_committed", "&limit=2") == committed[:2]
+    assert await values(control, "read_committed", "&limit=3") == committed
+    assert await values(control, "read_committed", "&last=3") == committed
+    assert await values(control, "read_committed", "&last=2") == committed[1:]
 
 
 async def test_a_held_marker_is_waited_for_no_longer(

@@ -16,6 +16,7 @@ import pytest
 from docs.generate import ROOT
 from fencepost.cli.commands import run
 from tests.harness.dialogue import Dialogue
+from tests.harness.forkserver import client_command
 from tests.harness.process import Process, start
 from tests.harness.require import tool
 from tests.harness.served_cluster import READY_S
@@ -69,8 +70,12 @@ class Reader:
     def _serve(self, *commands: str) -> None:
         """The second terminal. The cluster takes free ports, and the reader is told which."""
         *before, serve = commands
-        program, *options = shlex.split(serve)
-        command = [str(self._programs(before) / program), *options]
+        command = shlex.split(serve)
+        if before:
+            command[0] = str(self._activated(*before) / command[0])
+        else:
+            assert command[0] == "fencepost"
+            command[:1] = [sys.executable, "-m", "fencepost"]
         if self.served is not None:
             self.served.stop()
         free = {"FENCEPOST_PORT": "0", "FENCEPOST_CONTROL_PORT": "0"}
@@ -79,11 +84,8 @@ class Reader:
         self.brokers = tuple(ready["bootstrap"].split(","))
         self.type(f"export FENCEPOST_CONTROL={ready['control']}")
 
-    def _programs(self, before: list[str]) -> Path:
-        """The folder of programs: that of the environment that is activated before, if one is."""
-        if not before:
-            return Path(sys.executable).parent
-        (activate,) = before
+    def _activated(self, activate: str) -> Path:
+        """The folder of programs of the environment that a command activates."""
         activated = self.folder / activate.removeprefix("source ")
         assert activated.is_file()
         return activated.parent
@@ -161,12 +163,23 @@ def is_as_shown(printed: str, shown: str) -> bool:
     return re.fullmatch(pattern, f"{printed}\n" if printed else "") is not None
 
 
+def write_client(program: Path) -> None:
+    """Write a program ``fencepost`` that has the command forked, as pages call it often."""
+    command = shlex.join(client_command("fencepost"))
+    program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    program.chmod(0o755)
+
+
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
     tool("bash")
     (tmp_path / "fencepost").symlink_to(ROOT)
     kept = {key: value for key, value in os.environ.items() if not key.startswith("FENCEPOST_")}
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    write_client(programs / "fencepost")
+    folders = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+    path = os.pathsep.join(folders)
     environment = {**kept, "PATH": path, "COLUMNS": "160", "PIP_NO_COMPILE": "1"}
     with Dialogue(["bash"], tmp_path / "terminal.log", env=environment) as terminal:
         made = Reader(folder=tmp_path, terminal=terminal)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.harness import forkserver
 from tests.harness.wait import wait_until
 
 LIVE: Final[list[Process]] = []
@@ -35,7 +36,7 @@ class Process:
     """A running server and the file that its standard error goes to."""
 
     name: str
-    child: subprocess.Popen[bytes]
+    child: subprocess.Popen[bytes] | forkserver.Child
     log: Path
 
     @property
@@ -110,18 +111,33 @@ def start(
 ) -> Process:
     """Start a server; it is the caller's to stop."""
     log.parent.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, **(env or {})}
     with log.open("wb") as stderr:
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,  # it ends with this process, and so may the server
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env={**os.environ, **(env or {})},
-            start_new_session=True,
-        )
+        child = _start(command, stderr.fileno(), environment)
     process = Process(name, child, log)
     LIVE.append(process)
     return process
+
+
+def _start(
+    command: Sequence[str], stderr: int, env: dict[str, str]
+) -> subprocess.Popen[bytes] | forkserver.Child:
+    """With pipes for standard input, which ends with this process, and output."""
+    if forkserver.can_fork(command, env):
+        (read_in, write_in), (read_out, write_out) = os.pipe(), os.pipe()
+        child = forkserver.fork(command, (read_in, write_out, stderr), env)
+        os.close(read_in)
+        os.close(write_out)
+        child.stdin, child.stdout = os.fdopen(write_in, "wb"), os.fdopen(read_out, "rb")
+        return child
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        env=env,
+        start_new_session=True,
+    )
 
 
 def is_running(pid: int) -> bool:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from tests.harness import forkserver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +42,7 @@ def run(
     """
     data = stdin.encode() if isinstance(stdin, str) else stdin
     try:
-        done = subprocess.run(
-            command,
-            check=False,
-            input=data,
-            capture_output=True,
-            timeout=timeout_s,
-            env=env,
-            cwd=cwd,
-        )
+        done = _run(command, data, timeout_s, os.environ if env is None else env, cwd)
     except subprocess.TimeoutExpired as late:
         raise AssertionError(
             f"{_shown(command)} ran over {timeout_s} s\n{_text(late.stdout)}\n{_text(late.stderr)}"
@@ -55,6 +52,47 @@ def run(
         ending = f"ended with {finished.code}, not {code}"
         raise AssertionError(f"{_shown(command)} {ending}\n{finished.out}\n{finished.err}")
     return finished
+
+
+def _run(
+    command: Sequence[str],
+    data: bytes,
+    timeout_s: float,
+    env: Mapping[str, str],
+    cwd: Path | None,
+) -> subprocess.CompletedProcess[bytes]:
+    if not forkserver.can_fork(command, env):
+        return subprocess.run(
+            command,
+            check=False,
+            input=data,
+            capture_output=True,
+            timeout=timeout_s,
+            env=env,
+            cwd=cwd,
+        )
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        given.write(data)
+        given.seek(0)
+        child = forkserver.fork(
+            command,
+            (given.fileno(), out.fileno(), err.fileno()),
+            env,
+            None if cwd is None else str(cwd),
+        )
+        try:
+            code = child.wait(timeout_s)
+        except subprocess.TimeoutExpired as late:
+            child.kill()
+            child.wait()
+            late.stdout, late.stderr = _content(out), _content(err)
+            raise
+        return subprocess.CompletedProcess(command, code, _content(out), _content(err))
+
+
+def _content(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 def _text(data: bytes | None) -> str:

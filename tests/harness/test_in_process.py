@@ -74,6 +74,19 @@ def test_a_test_that_starts_one_is_skipped(told: list[str], number: int) -> None
     assert line.split()[1] == "SKIPPED"
 
 
+def test_a_test_that_has_one_forked_is_skipped(tmp_path: Path) -> None:
+    text = """
+from tests.harness.run import run
+
+COMMAND = [sys.executable, "-m", "fencepost", "--version"]
+run(COMMAND)
+
+def test_it():
+    run(COMMAND)
+"""
+    assert " 1 skipped in " in outcomes(tmp_path, text)[-1]
+
+
 def test_a_fixture_that_starts_one_skips_all_that_use_it(tmp_path: Path) -> None:
     text = """
 @pytest.fixture(scope="module")

@@ -23,6 +23,10 @@ TIMEOUT_S: Final = 60
 
 _ANNOTATION: Final = b"Lorg/apache/kafka/common/test/api/ClusterTe"
 """How the annotations of cluster tests begin in a class file."""
+_WITHOUT_CLUSTER: Final = frozenset({"org/apache/kafka/tools/TransactionsCommandTest.class"})
+"""Class files that are run besides: Kafka has no other test of ``kafka-transactions``. They ask a
+mock, so they say that the tool works in this JVM, and nothing of the brokers.
+"""
 _EXTENSION: Final = "org.apache.kafka.common.test.junit.ClusterTestExtensions"
 _OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1",
@@ -38,14 +42,15 @@ _OPTIONS: Final = (
 
 @cache
 def test_classes(artifact: str) -> tuple[str, ...]:
-    """The names of an artifact's classes that have cluster tests, those with most code first."""
+    """The names of an artifact's classes that are run, those with most code first."""
     (jar,) = java.jars(POM).glob(f"{artifact}-[0-9]*-test.jar")
     with zipfile.ZipFile(jar) as archive:
         files = sorted(archive.infolist(), key=lambda each: -each.file_size)
         return tuple(
             each.filename.removesuffix(".class").replace("/", ".")
             for each in files
-            if each.filename.endswith("Test.class") and _ANNOTATION in archive.read(each)
+            if each.filename in _WITHOUT_CLUSTER
+            or (each.filename.endswith("Test.class") and _ANNOTATION in archive.read(each))
         )
 
 

@@ -30,6 +30,7 @@ from tests.oracle.questions import (
     replicas,
     tiered,
     tiered_replicas,
+    transactions,
     truncation,
 )
 from tests.oracle.steering import Steering
@@ -72,6 +73,13 @@ KAFKA_TIERED: Final = {
     "rlmm.config.remote.log.metadata.initialization.retry.interval.ms": "300",
 }
 """How the recorded broker's tier was made."""
+
+ONE_PARTITION: Final = {
+    "transaction.state.log.num.partitions": "1",
+    "offsets.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+"""As the recorded three have their coordinators."""
 
 EXCEPTED: Final = {
     (
@@ -220,7 +228,18 @@ TIERED_REPLICAS: Final = Recording(
     kafka_configs=KAFKA_TIERED,
 )
 """Three brokers with one remote tier."""
-OF_THREE: Final = (ELECTIONS, THREE, REPLICAS, RACKS, GATE, FAILOVER, ABSENT, TRUNCATION)
+TRANSACTIONS: Final = Recording(
+    name="transactions",
+    ask=transactions.ask,
+    brokers=3,
+    options=(*APACHE_THREE, *configs(ONE_PARTITION)),
+    excepted={},
+)
+"""Three brokers, and transactions."""
+OF_THREE: Final = (
+    *(ELECTIONS, TRANSACTIONS, THREE, REPLICAS, RACKS, GATE),
+    *(FAILOVER, ABSENT, TRUNCATION),
+)
 """In the order in which one Kafka can be asked all of them: first who wants it fresh."""
 RECORDINGS: Final = (SINGLE, CREATE_TOPICS, FEATURES, ACCESS, TIERED, TIERED_REPLICAS, *OF_THREE)
 """All of 4.3.1; ``tests.oracle.record`` records them again."""

@@ -14,8 +14,9 @@ from fencepost.protocol.codec import encode_request
 from fencepost.protocol.messages.fetch import PartitionData
 from fencepost.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from tests.harness.batches import build
+from tests.oracle.random_requests.bounds import BOUNDS
 from tests.oracle.random_requests.messages import RandomRequest, all_names
-from tests.oracle.random_requests.pools import BOUNDS, World
+from tests.oracle.random_requests.pools import World
 from tests.oracle.random_requests.reasons import REASONS, reason_of
 from tests.oracle.random_requests.twins import Difference, Twins
 

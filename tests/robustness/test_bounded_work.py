@@ -34,7 +34,7 @@ from tests.harness.typed_requests import produce_request, produced
 from tests.robustness.costliest import PARTITIONS, TOPICS, Shape, shapes
 from tests.robustness.work import counted_texts, counting
 
-SIZE: Final = int(os.environ.get("FENCEPOST_WORK_SIZE") or 500)
+SIZE: Final = int(os.environ.get("FENCEPOST_WORK_SIZE") or 300)
 STEPS_A_BYTE: Final = 14
 """The most expensive element is two bytes, a tagged field, and six lines of a reader."""
 STEPS_A_TOPIC: Final = 380

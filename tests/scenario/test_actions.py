@@ -8,8 +8,7 @@ import pytest
 
 from fencepost.scenario import actions
 from fencepost.scenario.actions.executor import ACTIONS, defined_actions
-from fencepost.scenario.document import ScenarioFileError
-from tests.scenario.scenarios import fails, passes, played, scenario
+from tests.scenario.scenarios import fails, passes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -406,48 +405,3 @@ async def test_what_a_follower_was_sent(url: str) -> None:
           expect: {first_offset: 0, last_offset: 9, records: 10, percent: 100.0}
         """,
     )
-
-
-async def test_transactions(url: str) -> None:
-    await passes(
-        url,
-        """\
-        - begin_transaction: {producer: p, transactional_id: x}
-          expect: {outcome: done, producer_epoch: 0}
-        - send_in_transaction: {producer: p, topic: orders, records: [a0..a1]}
-          expect: {base_offset: 0}
-        - send_offsets: {producer: p, group: g, topic: many, offset: 5, epoch: 2}
-        - fetch: {topic: orders, isolation: read_committed}
-          expect: {values: []}
-        - committed: {group: g, topic: many, stable: true}
-          expect: {error: UNSTABLE_OFFSET_COMMIT}
-        - end_transaction: {producer: p}
-          expect: {outcome: done, producer_epoch: 1}
-        - fetch: {topic: orders, isolation: read_committed}
-          expect: {values: [a0, a1]}
-        - committed: {group: g, topic: many}
-          expect: {offset: 5, epoch: 2}
-        - begin_transaction: {producer: p}
-        - send_in_transaction: {producer: p, topic: orders, records: [b]}
-        - begin_transaction: {producer: successor, transactional_id: x}
-          expect: {outcome: done}
-        - send_in_transaction: {producer: p, topic: orders, records: [late]}
-          expect: {outcome: must_abort, error: INVALID_PRODUCER_EPOCH}
-        - end_transaction: {producer: p, commit: false}
-          expect: {outcome: fenced, error: PRODUCER_FENCED}
-        - send_in_transaction: {producer: successor, topic: orders, records: [c]}
-        - end_transaction: {producer: successor}
-        - expect_records: {topic: orders, value: c, isolation: read_committed}
-        """,
-    )
-
-
-async def test_a_transaction_that_has_not_begun_is_a_mistake_in_the_file(url: str) -> None:
-    outcome = await played(url, "- end_transaction: {producer: p}")
-    assert not outcome.passed
-    assert "producer 'p' has not begun a transaction" in str(outcome)
-
-
-def test_a_transactional_producer_takes_no_broker() -> None:
-    with pytest.raises(ScenarioFileError, match="finds its brokers and versions by itself"):
-        scenario("- begin_transaction: {producer: p, broker: 1}")

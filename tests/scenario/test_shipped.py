@@ -56,6 +56,8 @@ def test_there_is_one_for_everything_that_is_promised() -> None:
         *("kip-27-per-key", "kip-1023-metadata-version"),
         *(f"kip-320-draft-{row}-{column}" for row in ROWS for column in COLUMNS),
         *("kip-320-draft-zombie", "kip-320-draft-ignored"),
+        *("kip-98-zombie-producer", "kip-447-coordinator-failover"),
+        *("kip-664-hanging-transaction", "kip-890-late-write"),
     }
 
 

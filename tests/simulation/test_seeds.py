@@ -13,7 +13,7 @@ from fencepost.simulation.runner import replay, run_seed
 from fencepost.simulation.schedule import ActionKind, parse
 from tests.harness.run import run
 
-SEEDS: Final = int(os.environ.get("FENCEPOST_SIMULATION_SEEDS", "100"))
+SEEDS: Final = int(os.environ.get("FENCEPOST_SIMULATION_SEEDS", "60"))
 """How many of them to run; 10000 take some four minutes on two idle processors."""
 STEPS: Final = 400
 MET_BY: Final = {

@@ -12,7 +12,6 @@ from fencepost.broker.configs.config_def import (
     ConfigError,
     InvalidConfig,
     Table,
-    default_value,
     parse,
 )
 from fencepost.broker.configs.config_table import config_tables
@@ -59,7 +58,7 @@ def parse_subscription(configs: Mapping[str, str]) -> Subscription:
     """What valid configs say."""
     table = client_metrics_configs()
     metrics, interval_ms, match = (
-        parse(table[name], configs[name]) if name in configs else default_value(table[name])
+        parse(table[name], configs[name]) if name in configs else table[name].default_value
         for name in (_METRICS, _INTERVAL, _MATCH)
     )
     assert isinstance(metrics, tuple)

@@ -11,7 +11,7 @@ and a class of attributes declares it (see `effective_configs`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, TypeAlias
 
@@ -110,6 +110,13 @@ class ConfigDef:
     """A second text of an inert config that is as true here as the default."""
     synonym: str | None = None
     """The broker config that a config of a topic or a group takes its default from."""
+    default_value: Value = field(init=False, compare=False, repr=False)
+    """The default, parsed; not checked, since Kafka's own defaults may lie outside its bounds."""
+
+    def __post_init__(self) -> None:
+        # Each broker of each cluster reads hundreds of defaults, each time its configs change.
+        value = None if self.default is None else _parse_type(self, self.default)
+        object.__setattr__(self, "default_value", value)
 
     @property
     def sensitive(self) -> bool:
@@ -142,11 +149,6 @@ def parse(config: ConfigDef, text: str) -> Value:
     return value
 
 
-def default_value(config: ConfigDef) -> Value:
-    """The default, parsed; not checked, since Kafka's own defaults may lie outside its bounds."""
-    return None if config.default is None else _parse_type(config, config.default)
-
-
 def has_no_effect(config: ConfigDef, text: str, value: Value, *, on_disk: bool = False) -> bool:
     """Whether a text would change nothing here, and is not what holds anyway.
 
@@ -157,7 +159,7 @@ def has_no_effect(config: ConfigDef, text: str, value: Value, *, on_disk: bool =
     if config.effect is Effect.FIXED:
         return True
     is_also = config.also is not None and text.strip() == config.also
-    return not is_also and value != default_value(config)
+    return not is_also and value != config.default_value
 
 
 def require_effect(config: ConfigDef, text: str, value: Value, *, on_disk: bool = False) -> None:

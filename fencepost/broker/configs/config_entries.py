@@ -15,7 +15,6 @@ from fencepost.broker.configs.config_def import (
     ConfigType,
     UpdateMode,
     Value,
-    default_value,
     parse,
     to_text,
 )
@@ -124,7 +123,7 @@ def client_metrics_entries(configs: Mapping[str, str], keys: Collection[str] | N
     for name, config in client_metrics_configs().items():
         if keys is not None and name not in keys:
             continue
-        value = parse(config, configs[name]) if name in configs else default_value(config)
+        value = parse(config, configs[name]) if name in configs else config.default_value
         found = ConfigSynonym(name, to_text(value) or "", ConfigSource.CLIENT_METRICS_CONFIG)
         yield _entry(config, value, [found] if name in configs else [], read_only=False)
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from fencepost.broker.configs.broker_configs import broker_configs, unit_synonyms
-from fencepost.broker.configs.config_def import ConfigError, Value, default_value, parse
+from fencepost.broker.configs.config_def import ConfigError, Value, parse
 from fencepost.broker.configs.topic_configs import (
     broker_synonyms,
     topic_configs,
@@ -73,6 +73,7 @@ class ConfigLayers:
             (defaults, ConfigSource.DEFAULT_CONFIG),
         )
         self._defaults = defaults
+        self._texts = {**defaults, **static, **cluster_default, **own}
 
     def value(self, name: str) -> Value:
         """The value of a broker config by itself: its synonyms in other units are not looked at.
@@ -80,10 +81,8 @@ class ConfigLayers:
         :raises KeyError: When there is no such config.
         """
         config = broker_configs()[name]
-        for layer, _ in self._layers:
-            if name in layer:
-                return parse(config, layer[name])
-        return default_value(config)
+        text = self._texts.get(name)
+        return config.default_value if text is None else parse(config, text)
 
     def with_dynamic(self, configs: Mapping[str, str], *, per_broker: bool) -> "ConfigLayers":
         """The same with other dynamic configs of this broker, or else of the whole cluster."""

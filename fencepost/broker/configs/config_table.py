@@ -32,7 +32,7 @@ The defaults, types and bounds are those of Apache Kafka 4.3.1.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pkgutil import get_data
 from typing import Any, Final, TypeAlias
@@ -50,7 +50,7 @@ KAFKA_CONFIGS: Final = "kafka_configs.txt"
 FENCEPOST_CONFIGS: Final = "fencepost_configs.txt"
 _INDENT: Final = "    "
 _SYNONYM: Final = "synonym:"
-_FIELDS: Final = tuple(ConfigDef.__dataclass_fields__)
+_FIELDS: Final = tuple(each.name for each in fields(ConfigDef) if each.init)
 _FLAGS: Final[Mapping[str, tuple[str, object]]] = {
     "acts": ("effect", Effect.ACTS),
     "per-broker": ("mode", UpdateMode.PER_BROKER),
@@ -186,24 +186,24 @@ def _unit_synonyms(rows: Rows) -> dict[str, Mapping[str, int]]:
 
 def _config(row: str, doc: str, reasons: Mapping[str, str], synonyms: Table) -> ConfigDef:
     name, kind, *words = row.split()
-    fields: dict[str, Any]
+    given: dict[str, Any]
     if kind.startswith(_SYNONYM):
         synonym = synonyms[kind.removeprefix(_SYNONYM)]
-        fields = {each: getattr(synonym, each) for each in _FIELDS}
-        fields |= {"synonym": synonym.name, "mode": UpdateMode.READ_ONLY}
+        given = {each: getattr(synonym, each) for each in _FIELDS}
+        given |= {"synonym": synonym.name, "mode": UpdateMode.READ_ONLY}
     else:
         default, *words = words
-        fields = {"type": ConfigType[kind], "default": _default(default)}
-    fields["name"] = name
+        given = {"type": ConfigType[kind], "default": _default(default)}
+    given["name"] = name
     if doc:
-        fields["doc"] = doc
+        given["doc"] = doc
     for word in words:
-        fields.update(_parse_word(word, reasons))
-    if "effect" not in fields:
+        given.update(_parse_word(word, reasons))
+    if "effect" not in given:
         raise ValueError(f"{name} does not say whether it acts")
-    if "doc" not in fields:
+    if "doc" not in given:
         raise ValueError(f"{name} has no documentation")
-    return ConfigDef(**fields)
+    return ConfigDef(**given)
 
 
 def _default(text: str) -> str | None:

@@ -13,7 +13,6 @@ from fencepost.broker.configs.config_def import (
     InvalidConfig,
     Table,
     Value,
-    default_value,
     parse,
 )
 from fencepost.broker.configs.config_layers import ConfigLayers
@@ -67,7 +66,7 @@ def group_value(name: str, configs: Mapping[str, str], broker: ConfigLayers) -> 
     config = group_configs()[name]
     if name in configs:
         return parse(config, configs[name])
-    return broker.value(config.synonym) if config.synonym else default_value(config)
+    return broker.value(config.synonym) if config.synonym else config.default_value
 
 
 def _problem(configs: Mapping[str, str], broker: ConfigLayers) -> str | None:

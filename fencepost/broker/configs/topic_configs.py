@@ -14,7 +14,6 @@ from fencepost.broker.configs.config_def import (
     InvalidConfig,
     Table,
     Value,
-    default_value,
     has_leader_epochs,
     parse,
     require_effect,
@@ -115,7 +114,7 @@ def broker_synonyms() -> Mapping[str, str]:
 @cache
 def topic_defaults() -> Mapping[str, Value]:
     """The defaults of every topic config, parsed, where no broker config says otherwise."""
-    return {name: default_value(config) for name, config in topic_configs().items()}
+    return {name: config.default_value for name, config in topic_configs().items()}
 
 
 def validate_topic_configs(

@@ -1,7 +1,8 @@
 """AddPartitionsToTxn (24), versions 0-5: add partitions to a transaction (KIP-98, KIP-890).
 
 All partitions of a transaction are added, or none: where one does not exist it is
-UNKNOWN_TOPIC_OR_PARTITION, and the others are OPERATION_NOT_ATTEMPTED.
+UNKNOWN_TOPIC_OR_PARTITION, one of Kafka's own topics is TOPIC_AUTHORIZATION_FAILED for a producer,
+and the others are OPERATION_NOT_ATTEMPTED.
 
 Up to v3 a producer adds partitions to its transaction. Versions 4 and 5 are for brokers: the leader
 of a partition verifies that it is in the transaction (``VerifyOnly``) before it appends a batch of
@@ -13,12 +14,14 @@ several transactions, and verification; v5 TRANSACTION_ABORTABLE.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from fencepost.broker.core.outcomes import gather_responses, map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
+from fencepost.broker.metadata.image import INTERNAL_TOPICS
 from fencepost.broker.transactions import requests
+from fencepost.broker.transactions.transaction_coordinator import TransactionCoordinatorShard
 from fencepost.broker.transactions.transaction_metadata import (
     EPOCH_BUMP_VERSION,
     ProducerIdAndEpoch,
@@ -37,7 +40,8 @@ from fencepost.protocol.messages.add_partitions_to_txn import (
 
 _FIRST_WITH_FENCED: Final = 2
 _FIRST_OF_BROKERS: Final = 4
-_Codes = Mapping[TopicPartition, ErrorCode]
+_Topics: TypeAlias = tuple[AddPartitionsToTxnTopic, ...]
+_Results: TypeAlias = tuple[AddPartitionsToTxnTopicResult, ...]
 
 
 def handle(
@@ -45,15 +49,21 @@ def handle(
 ) -> AddPartitionsToTxnResponse | Wait[AddPartitionsToTxnResponse]:
     """Add or verify the partitions of each transaction."""
     if ctx.version < _FIRST_OF_BROKERS:
+        transaction = _transaction_of_client(request)
         return map_response(
-            _result(ctx, _transaction_of_client(request)),
+            _result(ctx, transaction, transaction.topics, transaction.topics),
             lambda result: AddPartitionsToTxnResponse(
                 results_by_topic_v3_and_below=result.topic_results
             ),
         )
-    transactions = {each.transactional_id: each for each in reversed(request.transactions)}
+    # A Kafka finds the topics of a transaction that is named twice by its id.
+    first = {each.transactional_id: each.topics for each in reversed(request.transactions)}
+    last = {each.transactional_id: each.topics for each in request.transactions}
     return gather_responses(
-        [_result(ctx, each) for each in reversed(transactions.values())],
+        [
+            _result(ctx, each, last[each.transactional_id], first[each.transactional_id])
+            for each in request.transactions
+        ],
         lambda results: AddPartitionsToTxnResponse(results_by_transaction=tuple(results)),
     )
 
@@ -62,18 +72,7 @@ def refuse(request: AddPartitionsToTxnRequest, error_code: int) -> AddPartitions
     """The error for every partition, and as that of the whole request."""
     return AddPartitionsToTxnResponse(
         error_code=error_code,
-        results_by_topic_v3_and_below=tuple(
-            AddPartitionsToTxnTopicResult(
-                name=topic.name,
-                results_by_partition=tuple(
-                    AddPartitionsToTxnPartitionResult(
-                        partition_index=index, partition_error_code=error_code
-                    )
-                    for index in topic.partitions
-                ),
-            )
-            for topic in request.v3_and_below_topics
-        ),
+        results_by_topic_v3_and_below=_as_named(request.v3_and_below_topics, error_code),
     )
 
 
@@ -87,48 +86,88 @@ def _transaction_of_client(request: AddPartitionsToTxnRequest) -> AddPartitionsT
 
 
 def _result(
-    ctx: Context, transaction: AddPartitionsToTxnTransaction
+    ctx: Context,
+    transaction: AddPartitionsToTxnTransaction,
+    topics: _Topics,
+    named: _Topics,
 ) -> AddPartitionsToTxnResult | Wait[AddPartitionsToTxnResult]:
-    partitions = tuple(_partitions(transaction.topics))
+    """Add or verify the partitions of ``topics``.
 
-    def respond(codes: _Codes) -> AddPartitionsToTxnResult:
+    :param named: What an answer with one code for all repeats as it is.
+    """
+    partitions = tuple(_partitions(topics))
+
+    def respond(results: _Results) -> AddPartitionsToTxnResult:
         return AddPartitionsToTxnResult(
-            transactional_id=transaction.transactional_id,
-            topic_results=_topic_results(transaction.topics, codes),
+            transactional_id=transaction.transactional_id, topic_results=results
         )
 
-    unknown = [each for each in partitions if ctx.broker.view.partition(*each) is None]
-    if unknown:
+    refused = dict(_refused(ctx, partitions))
+    if refused:
         untried = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
-        return respond(untried | dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-    return map_response(_codes(ctx, transaction, partitions), respond)
+        return respond(_by_partition(untried | refused))
+    if transaction.verify_only:
+        return respond(_by_partition(_verify(ctx, transaction, partitions)))
+    answer = _add(ctx, transaction, partitions)
+    return map_response(answer, lambda code: respond(_as_named(named, code)))
 
 
-def _codes(
+def _refused(
+    ctx: Context, partitions: Iterable[TopicPartition]
+) -> Iterable[tuple[TopicPartition, ErrorCode]]:
+    """The partitions that are in no transaction of who asks."""
+    for topic, index in partitions:
+        if ctx.version < _FIRST_OF_BROKERS and topic in INTERNAL_TOPICS:
+            yield (topic, index), ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif ctx.broker.view.partition(topic, index) is None:
+            yield (topic, index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _shard(ctx: Context, transactional_id: str) -> TransactionCoordinatorShard | ErrorCode:
+    if not transactional_id:
+        return ErrorCode.INVALID_REQUEST
+    return ctx.broker.transactions.shard_for(transactional_id)
+
+
+def _verify(
     ctx: Context,
     transaction: AddPartitionsToTxnTransaction,
     partitions: tuple[TopicPartition, ...],
-) -> _Codes | Wait[_Codes]:
-    transactional_id = transaction.transactional_id
-    if not transactional_id:
-        return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
-    shard = ctx.broker.transactions.shard_for(transactional_id)
+) -> Mapping[TopicPartition, ErrorCode]:
+    shard = _shard(ctx, transaction.transactional_id)
     if isinstance(shard, ErrorCode):
         return dict.fromkeys(partitions, shard)
-    producer = ProducerIdAndEpoch(
-        producer_id=transaction.producer_id, epoch=transaction.producer_epoch
+    return requests.verify_partitions(
+        shard, transaction.transactional_id, _producer(transaction), partitions
     )
-    if transaction.verify_only:
-        return requests.verify_partitions(shard, transactional_id, producer, partitions)
+
+
+def _add(
+    ctx: Context,
+    transaction: AddPartitionsToTxnTransaction,
+    partitions: tuple[TopicPartition, ...],
+) -> ErrorCode | Wait[ErrorCode]:
+    shard = _shard(ctx, transaction.transactional_id)
+    if isinstance(shard, ErrorCode):
+        return shard
     version = EPOCH_BUMP_VERSION if ctx.version >= _FIRST_OF_BROKERS else 0
 
-    def for_each(code: ErrorCode) -> _Codes:
-        if code is ErrorCode.PRODUCER_FENCED and ctx.version < _FIRST_WITH_FENCED:
-            code = ErrorCode.INVALID_PRODUCER_EPOCH
-        return dict.fromkeys(partitions, code)
+    def in_version(code: ErrorCode) -> ErrorCode:
+        is_fenced = code is ErrorCode.PRODUCER_FENCED
+        return (
+            ErrorCode.INVALID_PRODUCER_EPOCH
+            if is_fenced and ctx.version < _FIRST_WITH_FENCED
+            else code
+        )
 
-    answer = requests.add_partitions(shard, transactional_id, producer, partitions, version)
-    return map_response(answer, for_each)
+    answer = requests.add_partitions(
+        shard, transaction.transactional_id, _producer(transaction), partitions, version
+    )
+    return map_response(answer, in_version)
+
+
+def _producer(transaction: AddPartitionsToTxnTransaction) -> ProducerIdAndEpoch:
+    return ProducerIdAndEpoch(producer_id=transaction.producer_id, epoch=transaction.producer_epoch)
 
 
 def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> Iterable[TopicPartition]:
@@ -137,15 +176,29 @@ def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> Iterable[TopicPart
             yield topic.name, index
 
 
-def _topic_results(
-    topics: Iterable[AddPartitionsToTxnTopic], codes: _Codes
-) -> tuple[AddPartitionsToTxnTopicResult, ...]:
-    """One entry for each topic that is named, also for one without partitions, as in Kafka."""
-    results: dict[str, list[AddPartitionsToTxnPartitionResult]] = {each.name: [] for each in topics}
+def _by_partition(codes: Mapping[TopicPartition, ErrorCode]) -> _Results:
+    """One entry for each topic of a partition."""
+    results: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
     for (topic, index), code in codes.items():
-        result = AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
-        results[topic].append(result)
+        results.setdefault(topic, []).append(_partition_result(index, code))
     return tuple(
         AddPartitionsToTxnTopicResult(name=name, results_by_partition=tuple(of_topic))
         for name, of_topic in results.items()
     )
+
+
+def _as_named(topics: _Topics, code: int) -> _Results:
+    """One code for all: as in Kafka, with topics without partitions, and each as often as named."""
+    return tuple(
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=tuple(
+                _partition_result(index, code) for index in topic.partitions
+            ),
+        )
+        for topic in topics
+    )
+
+
+def _partition_result(index: int, code: int) -> AddPartitionsToTxnPartitionResult:
+    return AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)

@@ -291,7 +291,8 @@ class _Reading:
                 topics.append((key[:2], []))
             topics[-1][1].append(answer)
         if self.plan.session_id:
-            move_to_end(self.plan.partitions, sent)
+            # As in Kafka, a new session has the order of its first answer.
+            move_to_end(self.plan.partitions, sent if self.plan.incremental else list(self.answers))
         return FetchResponse(
             session_id=self.plan.session_id,
             responses=tuple(

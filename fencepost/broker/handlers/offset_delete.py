@@ -6,7 +6,7 @@ NON_EMPTY_GROUP.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from fencepost.broker.core.outcomes import map_response
 from fencepost.broker.core.waits import Wait
@@ -15,6 +15,7 @@ from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
@@ -44,6 +45,8 @@ def handle(
         error, codes = deleted
         if error is not ErrorCode.NONE:
             return refuse(request, error)
+        if not (unknown or unknown_topics):
+            return OffsetDeleteResponse(topics=_as_named(request.topics, codes))
         known = [(name, index, code) for name, code in codes.items() for index in existing[name]]
         return OffsetDeleteResponse(topics=_topics(unknown_topics, [*unknown, *known]))
 
@@ -52,6 +55,25 @@ def handle(
 
 def refuse(_request: OffsetDeleteRequest, error_code: int) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(error_code=error_code)
+
+
+def _as_named(
+    topics: Iterable[OffsetDeleteRequestTopic], codes: Mapping[str, ErrorCode]
+) -> tuple[OffsetDeleteResponseTopic, ...]:
+    """As in Kafka, an entry each time that a topic is named."""
+    return tuple(
+        OffsetDeleteResponseTopic(
+            name=topic.name,
+            partitions=tuple(
+                OffsetDeleteResponsePartition(
+                    partition_index=each.partition_index, error_code=codes[topic.name]
+                )
+                for each in topic.partitions
+            ),
+        )
+        for topic in topics
+        if topic.partitions
+    )
 
 
 def _topics(

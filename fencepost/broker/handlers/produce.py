@@ -39,6 +39,7 @@ from fencepost.broker.produce.append import (
     PendingAppend,
     TargetOrOutcome,
     append_partition,
+    check_before_append,
     error_response,
     find_targets,
     refuse_acks,
@@ -75,6 +76,7 @@ _FIRST_WITH_IDS: Final = 13
 _LENGTH: Final = struct.Struct(">8xi")
 _MAGIC_AT: Final = 16
 _ATTRIBUTES_LOW_BYTE: Final = 22
+_SEVERAL: Final = "Transactional records contained more than one producer ID"
 
 
 def handle(ctx: Context, request: ProduceRequest) -> _Outcome | Wait[ProduceResponse | HangUp]:
@@ -98,7 +100,7 @@ def _handle_transactional(
         return _refuse_each(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     batches = transactional_batches(_named_records(ctx, request))
     if len(batches.producers) > 1:
-        return _refuse_each(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return _refuse_each(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING, _SEVERAL)
     if not batches.producers:
         return _append(ctx, request, NOTHING_TO_VERIFY)
     verified = ctx.broker.produce_verification.verify(
@@ -126,20 +128,16 @@ def _handle_transactional(
 def _named_records(
     ctx: Context, request: ProduceRequest
 ) -> Iterator[tuple[tuple[str, int], Buffer]]:
-    """The records of each partition of a topic whose name is known."""
-    by_id = ctx.version >= _FIRST_WITH_IDS
+    """The records of each partition that may be appended to: as in Kafka, no other counts."""
     for topic, topic_id, data in _distinct_partitions(request):
-        name = resolve_name(ctx.broker.view, topic, topic_id, by_id=by_id)
-        if not isinstance(name, ErrorCode):
+        name = check_before_append(ctx, topic, topic_id, data)
+        if isinstance(name, str):
             yield (name, data.index), data.records or b""
 
 
 def _append(ctx: Context, request: ProduceRequest, verified: Verified) -> _Outcome:
     if request.acks not in (ALL, 0, 1):
-        outcomes = [
-            refuse_acks(ctx, name, topic_id, partition)
-            for name, topic_id, partition in _distinct_partitions(request)
-        ]
+        outcomes = _refuse_acks(ctx, request, verified)
     elif ctx.broker.configs.may_check_expected_offsets:
         targets = find_targets(ctx, request, verified.guards)
         if verified.refusals:
@@ -209,15 +207,34 @@ def _append_each(
     ]
 
 
+def _refuse_acks(
+    ctx: Context, request: ProduceRequest, verified: Verified
+) -> list[PartitionOutcome]:
+    """Refuse acks that Kafka does not know; what it verifies or checks before comes first."""
+    outcomes = []
+    for topic, topic_id, data in _distinct_partitions(request):
+        refusal = verified.refusals.get((_name_of(ctx, topic, topic_id), data.index))
+        if refusal is not None:
+            outcomes.append(_unverified(topic, topic_id, data.index, refusal))
+        else:
+            outcomes.append(refuse_acks(ctx, topic, topic_id, data))
+    return outcomes
+
+
+def _name_of(ctx: Context, topic: str, topic_id: UUID | None) -> str:
+    """A topic's name; empty where its id is not known."""
+    by_id = ctx.version >= _FIRST_WITH_IDS
+    name = resolve_name(ctx.broker.view, topic, topic_id, by_id=by_id)
+    return "" if isinstance(name, ErrorCode) else name
+
+
 def _append_verified(
     ctx: Context, request: ProduceRequest, verified: Verified
 ) -> list[PartitionOutcome]:
     """The same, of a transaction."""
-    budget, by_id = ReadBudget(), ctx.version >= _FIRST_WITH_IDS
-    outcomes = []
+    budget, outcomes = ReadBudget(), []
     for topic, topic_id, data in _distinct_partitions(request):
-        name = resolve_name(ctx.broker.view, topic, topic_id, by_id=by_id)
-        partition = "" if isinstance(name, ErrorCode) else name, data.index
+        partition = _name_of(ctx, topic, topic_id), data.index
         refusal = verified.refusals.get(partition)
         if refusal is not None:
             outcomes.append(_unverified(topic, topic_id, data.index, refusal))

@@ -34,6 +34,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -66,9 +67,12 @@ def handle(
                 commits.append(_partition_commit(topic.name, each))
 
     def respond(codes: Iterable[ErrorCode]) -> TxnOffsetCommitResponse:
+        known = [_code_in(ctx.version, code) for code in codes]
+        if not refused:
+            return _as_named(request.topics, known)
         committed = (
-            _Result(each.topic, each.partition, _code_in(ctx.version, code))
-            for each, code in zip(commits, codes, strict=True)
+            _Result(each.topic, each.partition, code)
+            for each, code in zip(commits, known, strict=True)
         )
         return _response([*refused, *committed])
 
@@ -172,6 +176,31 @@ def _code_in(version: int, code: ErrorCode) -> ErrorCode:
     if version < _FIRST_WITH_LOADING and code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return code
+
+
+def _as_named(
+    topics: Iterable[TxnOffsetCommitRequestTopic], codes: Iterable[ErrorCode]
+) -> TxnOffsetCommitResponse:
+    """As in Kafka, an entry each time that a topic is named.
+
+    :param codes: One for each partition of all topics.
+    """
+    rest = iter(codes)
+    return TxnOffsetCommitResponse(
+        topics=tuple(
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=each.partition_index, error_code=next(rest)
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for topic in topics
+            if topic.partitions
+        )
+    )
 
 
 def _response(results: Iterable[_Result]) -> TxnOffsetCommitResponse:

@@ -35,7 +35,9 @@ from fencepost.protocol.transaction_markers import TransactionMarker
 _Outcome: TypeAlias = PendingAppend | ErrorCode
 _Partitions: TypeAlias = dict[int, _Outcome]
 _Outcomes: TypeAlias = dict[int, dict[str, _Partitions]]
-"""By producer id, topic and partition: as in Kafka a producer is answered once."""
+"""By producer id, topic and partition: as in Kafka a producer is answered once, and one without
+partitions is not.
+"""
 
 
 def handle(
@@ -46,9 +48,9 @@ def handle(
     of_groups: list[Wait[ErrorCode]] = []
     places: list[tuple[_Partitions, int]] = []
     for each in request.markers:
-        marker, topics = _marker(each), outcomes.setdefault(each.producer_id, {})
+        marker = _marker(each)
         for name, index in _partitions(each):
-            partitions = topics.setdefault(name, {})
+            partitions = outcomes.setdefault(each.producer_id, {}).setdefault(name, {})
             outcome = _append(ctx, name, index, marker)
             if isinstance(outcome, Wait):
                 of_groups.append(outcome)

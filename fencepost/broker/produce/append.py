@@ -154,6 +154,19 @@ def refuse_acks(
     ctx: Context, topic: str, topic_id: UUID | None, data: PartitionProduceData
 ) -> PartitionOutcome:
     """The answer to acks that Kafka does not know: what it checks before an append comes first."""
+    refused = check_before_append(ctx, topic, topic_id, data)
+    if isinstance(refused, PartitionOutcome):
+        return refused
+    acks_error = error_response(data.index, ErrorCode.INVALID_REQUIRED_ACKS)
+    return PartitionOutcome(topic, topic_id, acks_error)
+
+
+def check_before_append(
+    ctx: Context, topic: str, topic_id: UUID | None, data: PartitionProduceData
+) -> str | PartitionOutcome:
+    """The topic's name, where the partition exists and its records are a batch that this version
+    may carry; else the answer.
+    """
     name = resolve_name(ctx.broker.view, topic, topic_id, by_id=ctx.version >= _FIRST_WITH_IDS)
     if isinstance(name, ErrorCode):
         return PartitionOutcome(topic, topic_id, error_response(data.index, name))
@@ -166,8 +179,7 @@ def refuse_acks(
     opened = open_any(data.records or b"", allow_zstd=allows_zstd(ctx.version))
     if isinstance(opened, AppendRejected):
         return PartitionOutcome(topic, topic_id, _rejected(data.index, opened))
-    refused = error_response(data.index, ErrorCode.INVALID_REQUIRED_ACKS)
-    return PartitionOutcome(topic, topic_id, refused)
+    return name
 
 
 def find_targets(

@@ -2,7 +2,7 @@
 
 A read returns the value of a write that no other write had replaced before the read began. Of
 writes at the same time either may be the first. A write that failed may have happened, and one
-without an answer may happen later.
+without an answer may happen later. So may one in a transaction: nothing here says how that ends.
 """
 
 from bisect import bisect_left
@@ -20,7 +20,9 @@ from fencepost.pipeline.audit.timeline import FOREVER, TopicIncarnation, TraceEv
 from fencepost.pipeline.datasource.trace_files import COORDINATOR_CHANGED, COORDINATOR_WIPED
 from fencepost.protocol.errors import ErrorCode
 
-_FIRST_COMMIT_WITH_EPOCH: Final = 6
+_COMMIT: Final = "OffsetCommit"
+_COMMIT_IN_TRANSACTION: Final = "TxnOffsetCommit"
+_FIRST_WITH_EPOCH: Final = {_COMMIT: 6, _COMMIT_IN_TRANSACTION: 2}
 _FIRST_COMMIT_WITHOUT_RETENTION: Final = 5
 _FIRST_FETCH_WITH_EPOCH: Final = 5
 _NO_EPOCH: Final = -1
@@ -45,8 +47,10 @@ class OffsetWrite:
     offset: int | None
     """None of a deletion."""
     epoch: int
-    is_certain: bool
+    is_acknowledged: bool
     """Whether it was answered without an error."""
+    is_certain: bool
+    """Whether it has happened by the time that it was answered: it is of no transaction."""
     may_expire_any_time: bool = False
     """Whether it came with a retention of its own."""
 
@@ -167,15 +171,15 @@ def committed_offset_registers(
     evidence: PartitionEvidence, incarnation: TopicIncarnation
 ) -> Iterator[CommittedOffsetRegister]:
     """Those of all groups that have committed something."""
-    rows = incarnation.exchanges("OffsetCommit", "OffsetFetch", "OffsetDelete")
+    rows = incarnation.exchanges(*_FIRST_WITH_EPOCH, "OffsetFetch", "OffsetDelete")
     deleted = _deleted_groups(evidence)
-    committed = rows.filter(pc.equal(rows["api"], "OffsetCommit"))
+    committed = rows.filter(pc.is_in(rows["api"], pa.array(_FIRST_WITH_EPOCH)))
     for group in sorted(pc.unique(committed["group"]).drop_null().to_pylist()):
         found = rows.filter(pc.equal(rows["group"], group)).to_pylist()
         yield CommittedOffsetRegister(
             group=group,
             incarnation=incarnation,
-            commits=tuple(_offset_write(row) for row in found if row["api"] == "OffsetCommit"),
+            commits=tuple(_offset_write(row) for row in found if row["api"] in _FIRST_WITH_EPOCH),
             deletions=tuple(
                 _offset_write({**row, "offset": None})
                 for row in (*found, *deleted.get(group, ()))
@@ -204,9 +208,10 @@ def _is_offset_read(row: dict[str, Any]) -> bool:
 
 
 def _offset_write(row: dict[str, Any]) -> OffsetWrite:
-    answered = row["answered_ms"] is not None
-    certain = answered and row["error"] == ErrorCode.NONE
-    has_epoch = row["version"] >= _FIRST_COMMIT_WITH_EPOCH
+    api, answered = row["api"], row["answered_ms"] is not None
+    acknowledged = answered and row["error"] == ErrorCode.NONE
+    certain = acknowledged and api != _COMMIT_IN_TRANSACTION
+    has_epoch = row["version"] >= _FIRST_WITH_EPOCH.get(api, 0)
     epoch = row["epoch"] if has_epoch and row["epoch"] is not None else _NO_EPOCH
     return OffsetWrite(
         number=row["number"],
@@ -216,8 +221,9 @@ def _offset_write(row: dict[str, Any]) -> OffsetWrite:
         broker=row["broker"],
         offset=row["offset"],
         epoch=epoch,
+        is_acknowledged=acknowledged,
         is_certain=certain,
-        may_expire_any_time=row["version"] < _FIRST_COMMIT_WITHOUT_RETENTION,
+        may_expire_any_time=api == _COMMIT and row["version"] < _FIRST_COMMIT_WITHOUT_RETENTION,
     )
 
 

@@ -141,7 +141,7 @@ TRACES: Final = pa.schema(
         ("group", pa.string()),
         ("offset", pa.int64()),  # answered by ListOffsets, Produce (base offset),
         # OffsetForLeaderEpoch (end offset, exclusive), Fetch (where logs part), OffsetFetch;
-        # asked by OffsetCommit and DeleteRecords
+        # asked by OffsetCommit, TxnOffsetCommit and DeleteRecords
         ("epoch", pa.int32()),  # that belongs to `offset`
         ("high_watermark", pa.int64()),
         ("log_start_offset", pa.int64()),

@@ -253,6 +253,7 @@ _APIS: Final[Mapping[str, Callable[[Json, Json | None], Iterator[Row]]]] = {
     "ListOffsets": _list_offsets,
     "OffsetForLeaderEpoch": _offset_for_leader_epoch,
     "OffsetCommit": _offset_commit,
+    "TxnOffsetCommit": _offset_commit,
     "OffsetFetch": _offset_fetch,
     "OffsetDelete": _offset_delete,
     "DeleteGroups": _delete_groups,

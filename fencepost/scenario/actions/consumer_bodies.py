@@ -1,6 +1,6 @@
 """What the actions of `actions.consumer` take."""
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field, model_validator
 
@@ -24,6 +24,8 @@ Offset = Annotated[int, Field(ge=0)]
 
 class ConsumerBody(ActionBody):
     """A consumer that is open."""
+
+    client_field: ClassVar[str] = "consumer"
 
     consumer: str
     """A name in this scenario."""

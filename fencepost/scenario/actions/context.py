@@ -10,7 +10,7 @@ one of the step reaches a broker, and no fault hits another one.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 from uuid import UUID
 
 from pydantic import Field
@@ -36,6 +36,9 @@ IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 class ActionBody(Body):
     """The fields of every action."""
+
+    client_field: ClassVar[str] = "client"
+    """The field that names the client where ``client`` is left out."""
 
     client: str = DEFAULT_CLIENT
     """The client that acts: its client id, with connections of its own. An action in the background

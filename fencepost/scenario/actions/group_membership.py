@@ -6,7 +6,7 @@ coordinator moves, or when it is not known any more.
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import ClassVar, Final
 
 from fencepost.client.client import Client
 from fencepost.client.connection import Connection
@@ -46,6 +46,8 @@ from fencepost.verbs.bodies import Listed
 class JoinBody(GroupBody):
     """A member that joins, or joins again; it is done when all members have joined."""
 
+    client_field: ClassVar[str] = "member"
+
     member: str
     """A name in this scenario; the first time also the name of the client."""
     topics: Listed[str]
@@ -60,6 +62,8 @@ class JoinBody(GroupBody):
 
 class MemberBody(ActionBody):
     """A member that has joined; a request about it goes to its group's coordinator."""
+
+    client_field: ClassVar[str] = "member"
 
     member: str
 

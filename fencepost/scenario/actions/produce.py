@@ -11,11 +11,10 @@ from fencepost.client.connection import Connection
 from fencepost.client.errors import RETRIABLE, KafkaClientError
 from fencepost.client.model import Partition, Produced
 from fencepost.client.partitions import produce_set
-from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode, error_name
 from fencepost.protocol.expected_offsets import UNSPECIFIED
-from fencepost.scenario.actions.batches import BatchBody, PartitionBatch, Producers, Records
+from fencepost.scenario.actions.batches import BatchBody, PartitionBatch, Records
 from fencepost.scenario.actions.context import (
     TIMEOUT_MS,
     Action,
@@ -26,6 +25,7 @@ from fencepost.scenario.actions.context import (
     PartitionBody,
     ScenarioClients,
 )
+from fencepost.scenario.actions.producers import EncodedBatches, Producers
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Listed
 
@@ -58,7 +58,8 @@ class ProduceBody(PartitionBody):
     acks: Literal["all", 1, 0] = "all"
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
     producer: str | None = None
-    """An idempotent producer of that name; it asks for its id when it first produces."""
+    """An idempotent producer of that name; it asks for its id when it first produces. Of one that
+    has begun a transaction, the records belong to that."""
     sequence: Annotated[int, Field(ge=0)] | None = None
     """Of the first record, with a producer. Left out: the one after all that it has sent; the same
     again is a retry."""
@@ -175,7 +176,7 @@ async def _send(
     first_partition = {"topic": batches[0].topic, "partition": batches[0].partition}
     first = body.model_copy(update=first_partition)
     connection = await _first_connection(clients, context, first)
-    records = await clients.state(Producers).encode(
+    encoded = await clients.state(Producers).encode(
         connection,
         context,
         batches,
@@ -188,11 +189,11 @@ async def _send(
     while True:
         counts.attempts += 1
         try:
-            done |= await _attempt(connection, records, context, body)
+            done |= await _attempt(connection, encoded, context, body)
             again = [each for each, came in done.items() if came.error in RETRIABLE]
             if not again or loop.time() >= deadline:
                 return done
-            records = {each: records[each] for each in again}
+            encoded = replace(encoded, records={each: encoded.records[each] for each in again})
         except KafkaClientError:
             if loop.time() >= deadline:
                 raise
@@ -239,16 +240,17 @@ async def _leader_connection(
 
 async def _attempt(
     connection: Connection,
-    records: Mapping[Partition, Buffer],
+    encoded: EncodedBatches,
     context: ActionContext,
     body: ProduceBody,
 ) -> dict[Partition, Produced]:
     """What is answered for each partition; nothing with acks=0."""
     answers = await produce_set(
         connection,
-        records,
+        encoded.records,
         acks=_ACKS[body.acks],
         wait_ms=body.wait_ms,
+        transactional_id=encoded.transactional_id,
         version=body.version,
         timeout_s=context.timeout_s,
     )

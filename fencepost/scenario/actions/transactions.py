@@ -6,7 +6,7 @@ fences the first one, which is a zombie then.
 """
 
 from collections.abc import Awaitable
-from typing import Annotated, Final, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -21,13 +21,13 @@ from fencepost.scenario.actions.context import (
     ActionAnswer,
     ActionBody,
     ActionContext,
-    ActionState,
     InvalidAction,
     Milliseconds,
     PartitionIndex,
     ScenarioClients,
 )
 from fencepost.scenario.actions.group_membership import GroupMembers
+from fencepost.scenario.actions.producers import TransactionalProducers
 
 _NO_OFFSET: Final = -1
 Outcome: TypeAlias = Literal["done", "fenced", "must_abort", "failed"]
@@ -36,8 +36,11 @@ Outcome: TypeAlias = Literal["done", "fenced", "must_abort", "failed"]
 class TransactionBody(ActionBody):
     """The producer of a transaction."""
 
+    client_field: ClassVar[str] = "producer"
+
     producer: str
-    """Its name in the scenario."""
+    """Its name in the scenario; the first time also the name of the client, unless ``client`` is
+    given."""
 
     @model_validator(mode="after")
     def _finds_its_way(self) -> Self:
@@ -98,28 +101,14 @@ class TransactionAnswer(ActionAnswer):
     """Of the first record that was sent; -1 of other steps, and where it is not known."""
 
 
-class _Producers(ActionState):
-    """The transactional producers of a scenario, by name."""
-
-    def __init__(self, clients: ScenarioClients) -> None:
-        super().__init__(clients)
-        self.by_name: dict[str, TransactionalProducer] = {}
-
-    def get(self, name: str) -> TransactionalProducer:
-        """:raises InvalidAction: When it has not begun a transaction yet."""
-        if name not in self.by_name:
-            raise InvalidAction(f"producer {name!r} has not begun a transaction")
-        return self.by_name[name]
-
-
 async def _begin(
     clients: ScenarioClients, context: ActionContext, body: BeginTransactionBody
 ) -> TransactionAnswer:
-    producers = clients.state(_Producers).by_name
+    producers = clients.state(TransactionalProducers).by_name
     producer = producers.get(body.producer)
     if producer is None:
         producer = producers[body.producer] = TransactionalProducer(
-            context.client,
+            clients.client(body.client if "client" in body.model_fields_set else body.producer),
             body.transactional_id or body.producer,
             transaction_timeout_ms=body.transaction_timeout_ms,
             deadline_s=context.timeout_s,
@@ -139,7 +128,7 @@ async def _begin(
 async def _send(
     clients: ScenarioClients, _context: ActionContext, body: SendInTransactionBody
 ) -> TransactionAnswer:
-    producer = clients.state(_Producers).get(body.producer)
+    producer = clients.state(TransactionalProducers).get(body.producer)
     now_ms = await clients.control.now_ms()
     records = [new_record(each, now_ms) for each in body.records]
 
@@ -153,7 +142,7 @@ async def _send(
 async def _send_offsets(
     clients: ScenarioClients, _context: ActionContext, body: SendOffsetsBody
 ) -> TransactionAnswer:
-    producer = clients.state(_Producers).get(body.producer)
+    producer = clients.state(TransactionalProducers).get(body.producer)
     who = ConsumerGroupMetadata(group=body.group)
     if body.member is not None:
         who = clients.state(GroupMembers).identity(body.member)
@@ -170,7 +159,7 @@ async def _send_offsets(
 async def _end(
     clients: ScenarioClients, _context: ActionContext, body: EndTransactionBody
 ) -> TransactionAnswer:
-    producer = clients.state(_Producers).get(body.producer)
+    producer = clients.state(TransactionalProducers).get(body.producer)
 
     async def end() -> int:
         await (producer.commit() if body.commit else producer.abort())

@@ -274,6 +274,8 @@ class TimelineState(Answer):
     partitions: tuple[str, ...]
     """Those of internal topics only where they have no leader."""
     groups: tuple[str, ...]
+    transactions: tuple[str, ...]
+    """Those that are open: not decided yet, or with partitions that have no marker yet."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -295,6 +297,9 @@ class TimelineState(Answer):
                         "orders-0: leader 2 in epoch 1, ISR 2, high watermark 42; replicas 2 at 42"
                     ],
                     "groups": ["shipping: Stable, generation 1, 2 members; orders-0 at 40, lag 2"],
+                    "transactions": [
+                        "copier: Ongoing of orders-0, producer 1000 in epoch 4, coordinator 2"
+                    ],
                 }
             ]
         }

@@ -9,7 +9,6 @@ from fencepost.broker.configs.config_def import (
     InvalidConfig,
     Valid,
     Value,
-    default_value,
     parse,
     require_effect,
     to_text,
@@ -153,7 +152,7 @@ def test_shows_values_as_java_does(value: Value, text: str | None) -> None:
 
 
 def test_a_default_is_not_checked_against_the_bounds() -> None:
-    assert default_value(config(ConfigType.INT, "-1", Valid(at_least=0))) == -1
+    assert config(ConfigType.INT, "-1", Valid(at_least=0)).default_value == -1
 
 
 def test_what_has_no_effect_may_be_set_to_what_holds_anyway() -> None:

@@ -15,7 +15,6 @@ from fencepost.broker.configs.config_def import (
     Effect,
     UpdateMode,
     Valid,
-    default_value,
     parse,
 )
 from fencepost.broker.configs.config_table import (
@@ -143,6 +142,6 @@ def test_every_reason_is_given_and_every_given_reason_is_used() -> None:
 
 def test_every_default_that_kafka_would_take_is_one() -> None:
     for config in ALL:
-        assert default_value(config) is not None or config.default is None
+        assert config.default_value is not None or config.default is None
         if config.default and config.name != "broker.id":
             parse(config, config.default)

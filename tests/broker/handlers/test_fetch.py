@@ -479,16 +479,30 @@ def test_what_was_sent_goes_behind_what_waits_so_that_nothing_starves() -> None:
         create(driver, topic)
         for _ in range(4):
             produce(driver, topic, b"x" * 100)
-    session = Session(driver)
     one = size(fetch(driver, "t", 3))
     asked = [(topic, from_offset(0, max_bytes=one)) for topic in ("t", "u")]
     request = replace(fetch_request(*asked, max_bytes=one, session=(0, 0)))
     response = driver.ask(1, "fetch", 12, request)
     assert [name for name, found in told(response).items() if found] == ["t"]
-    session.place = (response.session_id, 1)
-    following = replace(fetch_request(max_bytes=one, session=session.place))
-    response = driver.ask(1, "fetch", 12, following)
-    assert [name for name, found in told(response).items() if found] == ["u"]
+    # As in Kafka the first answer moves nothing.
+    for epoch, sent in ((1, "t"), (2, "u"), (3, "t")):
+        following = replace(fetch_request(max_bytes=one, session=(response.session_id, epoch)))
+        answer = driver.ask(1, "fetch", 12, following)
+        assert [name for name, found in told(answer).items() if found] == [sent]
+
+
+def test_a_session_has_the_order_of_its_first_answer() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    session = Session(driver)
+    first = session.fetch(("u", from_offset(0)), ("t", from_offset(0)))
+    assert list(told(first)) == ["t", "u"]
+    create(driver, "u")
+    for topic in ("t", "u"):
+        produce(driver, topic, b"x")
+    following = fetch_request(max_bytes=1, session=session.place)
+    answer = driver.ask(1, "fetch", 12, following)
+    assert [name for name, found in told(answer).items() if found] == ["t"]
 
 
 def test_sessions_have_an_id_and_epochs_in_order() -> None:

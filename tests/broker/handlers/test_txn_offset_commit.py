@@ -188,6 +188,12 @@ def test_partitions_that_there_are_not_are_refused_and_come_first(version: int) 
     ]
 
 
+def test_a_topic_that_is_named_twice_is_answered_twice_where_no_partition_is_refused() -> None:
+    driver = cluster()
+    asked = request(("t", (1,)), ("t", ()), ("t", (0,)), by=begin(driver, 5))
+    assert commit(driver, 5, asked) == [("t", [(1, NONE)]), ("t", [(0, NONE)])]
+
+
 def test_without_any_partition_no_group_is_looked_for() -> None:
     driver = cluster()
     asked = request(("u", (0,)), group="")

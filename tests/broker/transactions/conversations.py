@@ -9,19 +9,20 @@ from typing import Final
 from fencepost.broker.transactions.transaction_metadata import LAST_CLIENT_EPOCH
 from fencepost.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from fencepost.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.list_transactions import ListTransactionsRequest
+from tests.broker.transactions.marker_conversations import (
+    UNKNOWN_ID,
+    group_markers,
+    group_offsets,
+    markers,
+    producer,
+)
 from tests.broker.transactions.talk import Talk
 from tests.broker.transactions.workbench import Producer
 from tests.harness.driver import versions
 from tests.harness.records import batch
 from tests.harness.typed_requests import produce_request
-
-UNKNOWN_ID: Final = (1 << 40) + 7
-"""A producer id that no broker has given out."""
-
-
-def producer(talk: Talk, name: str = "a", *, version: int = 5) -> Producer:
-    return Producer(talk, talk.name(name), version=version)  # type: ignore[arg-type]
 
 
 def end(talk: Talk, who: Producer, *, commit: bool) -> None:
@@ -77,7 +78,7 @@ def every_init(talk: Talk) -> None:
     fresh.init((UNKNOWN_ID, 5))
     for timeout_ms in (0, -1, 900_000, 900_001):
         producer(talk, "timeouts").init(timeout_ms=timeout_ms)
-    nameless = producer(talk)
+    nameless = producer(talk, "nameless")
     nameless.transactional_id = ""
     nameless.init()
 
@@ -253,6 +254,28 @@ def shown(talk: Talk) -> None:
     end(talk, is_open, commit=True)
 
 
+def internal_topics(talk: Talk) -> None:
+    """Each version adds a partition of Kafka's own topics, as producers may not."""
+    talk.find_group_coordinator()
+    for version in versions("add_partitions_to_txn"):
+        who = producer(talk, f"{version}")
+        who.init()
+        who.add(0, 99, topic="__consumer_offsets", version=version)
+        who.add(0, topic="__consumer_offsets", version=version)
+        end(talk, who, commit=False)
+
+
+def coordinators(talk: Talk) -> None:
+    """Each version that can looks for the coordinator of transactional ids."""
+    for version in versions("find_coordinator", first=1):
+        requests = [FindCoordinatorRequest(key_type=1, key=key) for key in ("a", "")]
+        if version >= 4:
+            lists: list[tuple[str, ...]] = [("a",), ("",), ("a", "b", "a"), ()]
+            requests = [FindCoordinatorRequest(key_type=1, coordinator_keys=each) for each in lists]
+        for request in requests:
+            talk.record(1, "find_coordinator", version, request)
+
+
 ALL: Final[dict[str, Callable[[Talk], None]]] = {
     each.__name__: each
     for each in (
@@ -265,5 +288,10 @@ ALL: Final[dict[str, Callable[[Talk], None]]] = {
         shown,
         earlier_features,
         last_epochs,
+        internal_topics,
+        coordinators,
+        markers,
+        group_offsets,
+        group_markers,
     )
 }

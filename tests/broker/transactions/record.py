@@ -1,5 +1,5 @@
-"""Records the conversations of a real broker: ``python -m tests.broker.transactions.record
-HOST:PORT``.
+"""Records conversations of a real broker: ``python -m tests.broker.transactions.record HOST:PORT
+[NAME...]``, all of them or those of a name.
 
 The broker is a new one with one partition of ``__transaction_state``.
 """
@@ -21,6 +21,7 @@ from tests.broker.transactions.conversations import ALL
 from tests.broker.transactions.talk import Talk
 from tests.harness.driver import NEWEST
 from tests.harness.typed_client import BlockingClient
+from tests.harness.typed_requests import list_offsets_request
 
 ANSWERS: Final = Path(__file__).with_name("answers.jsonl")
 _PAUSE_S: Final = 0.05
@@ -36,6 +37,14 @@ class RealBroker:
         version = BY_NAME[api_name].max_version if version == NEWEST else version
         return self._client.ask(api_name, version, request)
 
+    def create(self, topic: str) -> None:
+        """Create a topic of two partitions, and wait until the broker leads them."""
+        topics = (CreatableTopic(name=topic, num_partitions=2, replication_factor=1),)
+        self.ask(1, "create_topics", 7, CreateTopicsRequest(topics=topics, timeout_ms=5000))
+        asked = list_offsets_request(topic, index=1)
+        while self.ask(1, "list_offsets", 7, asked).topics[0].partitions[0].error_code:
+            time.sleep(_PAUSE_S)
+
     def raise_epoch(self, transactional_id: str, epoch: int) -> None:
         """By as many InitProducerId (a minute for the last epochs)."""
         init = InitProducerIdRequest(
@@ -46,10 +55,8 @@ class RealBroker:
 
     def prepare(self) -> None:
         """The topics, the transaction topic, and a block of producer ids."""
-        topics = tuple(
-            CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in TOPICS
-        )
-        self.ask(1, "create_topics", 7, CreateTopicsRequest(topics=topics, timeout_ms=5000))
+        for name in TOPICS:
+            self.create(name)
         find = FindCoordinatorRequest(key="any", key_type=1)
         while self.ask(1, "find_coordinator", 1, find).error_code:
             time.sleep(_PAUSE_S)
@@ -62,13 +69,17 @@ def main() -> None:
     host, _, port = sys.argv[1].rpartition(":")
     broker = RealBroker((host, int(port)))
     broker.prepare()
-    lines = []
+    wanted = sys.argv[2:] or list(ALL)
+    kept = [json.loads(line) for line in ANSWERS.read_text().splitlines()]
+    rows = [row for row in kept if row["in"] not in wanted]
     for name, converse in ALL.items():
+        if name not in wanted:
+            continue
         talk = Talk(broker, lambda: time.sleep(_PAUSE_S), broker.raise_epoch, f"{name}-")
         converse(talk)
         talk.write_log()
-        lines += [json.dumps({"in": name, "row": row}) for row in talk.rows]
-    ANSWERS.write_text("\n".join(lines) + "\n")
+        rows += [{"in": name, "row": row} for row in talk.rows]
+    ANSWERS.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
 if __name__ == "__main__":

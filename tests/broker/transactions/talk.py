@@ -17,21 +17,29 @@ from fencepost.broker.transactions.records import decode
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import Record, iter_headers
 from tests.broker.groups.talk import Message, as_json
 from tests.harness.typed_requests import fetch_request, fetched, from_offset
 
-UNRECORDED = {"find_coordinator"}
+UNRECORDED = {"find_coordinator", "join_group", "sync_group"}
 _PRODUCER_IDS = {"producer_id", "previous_producer_id", "next_producer_id"}
-_TIMES = {"transaction_start_time_ms", "start_ms", "last_update_ms", "log_append_time_ms"}
+_TIMES = {
+    *("transaction_start_time_ms", "start_ms", "last_update_ms", "log_append_time_ms"),
+    "last_timestamp",
+}
+_BROKERS = {"node_id", "host", "port"}
 
 
 class Asker(Protocol):
     """A broker that can be asked: a driver's, or a real one."""
 
     def ask(self, broker_id: int, api_name: str, version: int, request: Message) -> Message: ...
+
+    def create(self, topic: str) -> None:
+        """Create a topic of two partitions; returns when they are served."""
 
 
 class Talk:
@@ -55,19 +63,43 @@ class Talk:
         self._ids: dict[int, str] = {-1: "none"}
 
     def ask(self, broker_id: int, api_name: str, version: int, request: Message) -> Message:
-        answer = self._asker.ask(broker_id, api_name, version, request)
         if api_name not in UNRECORDED:
-            self.rows.append([api_name, version, self._plain(as_json(answer))])
+            return self.record(broker_id, api_name, version, request)
+        return self._asker.ask(broker_id, api_name, version, request)
+
+    def record(self, broker_id: int, api_name: str, version: int, request: Message) -> Message:
+        """Ask, and keep the answer of any API."""
+        answer = self._asker.ask(broker_id, api_name, version, request)
+        self.rows.append([api_name, version, self._plain(as_json(answer))])
         return answer
+
+    def create(self, suffix: str) -> str:
+        """A topic of two partitions of this conversation, which serves; its name."""
+        name = self.name(suffix)
+        self._asker.create(name)
+        return name
+
+    def find_group_coordinator(self) -> None:
+        """Have the topic of offsets created."""
+        request = FindCoordinatorRequest(coordinator_keys=("any",))
+        self.wait_until(
+            lambda: not self.ask(1, "find_coordinator", 6, request).coordinators[0].error_code
+        )
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Let time pass until something holds."""
+        while not condition():
+            self._pause()
 
     def settle(self, transactional_id: str) -> None:
         """Wait until the markers of a transaction are written."""
         request = DescribeTransactionsRequest(transactional_ids=(transactional_id,))
-        while True:
+
+        def settled() -> bool:
             (state,) = self._asker.ask(1, "describe_transactions", 0, request).transaction_states
-            if not state.transaction_state.startswith("Prepare"):
-                return
-            self._pause()
+            return not state.transaction_state.startswith("Prepare")
+
+        self.wait_until(settled)
 
     def skip_to(self, transactional_id: str, epoch: int) -> None:
         """Let the epoch of an idle id rise; what the log has of it is left out."""
@@ -82,8 +114,7 @@ class Talk:
             )
             request = UpdateFeaturesRequest(feature_updates=(key,), timeout_ms=5000)
             self._asker.ask(1, "update_features", 1, request)
-        while self._finalized() != level:
-            self._pause()
+        self.wait_until(lambda: self._finalized() == level)
 
     def _finalized(self) -> int:
         request = ApiVersionsRequest(client_software_name="talk", client_software_version="1")
@@ -140,6 +171,8 @@ class Talk:
     def _field(self, name: str, value: Message) -> Message:
         if name in _PRODUCER_IDS and value < 1 << 40:
             return self._ids.setdefault(value, f"id {len(self._ids) - 1}")
+        if name in _BROKERS:
+            return value if value in (-1, "") else "a broker"
         if name in _TIMES:
             return "never" if value == -1 else "a time"
         return self._plain(value)

@@ -20,8 +20,22 @@ from tests.harness.driver_requests import create
 CONFIGS: Final = {
     "transaction.state.log.num.partitions": "1",
     "offsets.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
 }
 ANSWERS: Final = Path(__file__).with_name("answers.jsonl")
+
+
+class Driven:
+    """A driver of one broker, as conversations ask it."""
+
+    def __init__(self) -> None:
+        self.driver = Driver(1, CONFIGS)
+
+    def ask(self, broker_id: int, api_name: str, version: int, request: Message) -> Message:
+        return self.driver.ask(broker_id, api_name, version, request)
+
+    def create(self, topic: str) -> None:
+        create(self.driver, topic, [[1], [1]])
 
 
 def recorded(conversation: str) -> list[Message]:
@@ -39,11 +53,12 @@ def raise_epoch(driver: Driver, transactional_id: str, epoch: int) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_coordinator_says_and_writes_what_kafka_does(name: str) -> None:
-    driver = Driver(1, CONFIGS)
+    driven = Driven()
+    driver = driven.driver
     for topic in TOPICS:
-        create(driver, topic, [[1], [1]])
+        driven.create(topic)
     Producer(driver, "any").init()  # as the recording does: no producer id is 0, a default
-    talk = Talk(driver, lambda: driver.advance(100), partial(raise_epoch, driver), f"{name}-")
+    talk = Talk(driven, lambda: driver.advance(100), partial(raise_epoch, driver), f"{name}-")
     ALL[name](talk)
     talk.write_log()
     found = json.loads(json.dumps(talk.rows))

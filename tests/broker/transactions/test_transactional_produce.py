@@ -114,8 +114,40 @@ def test_batches_of_two_producers_are_no_transaction(driver: Driver) -> None:
         ("u", 0, batch(b"a", producer=(2, 0, 0), transactional=True)),
     )
     response = driver.ask(1, "produce", ADDS, replace(request, transactional_id="t"))
-    codes = {each.error_code for topic in response.responses for each in topic.partition_responses}
-    assert codes == {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+    partitions = [each for topic in response.responses for each in topic.partition_responses]
+    assert [(each.error_code, each.error_message) for each in partitions] == [
+        (
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            "Transactional records contained more than one producer ID",
+        )
+    ] * 2
+
+
+@pytest.mark.parametrize(("topic", "times"), [("nope", 1), ("t", 2)])
+def test_batches_that_are_refused_anyway_do_not_count_as_those_of_another_producer(
+    driver: Driver, topic: str, times: int
+) -> None:
+    create(driver, "u", [[1, 2, 3]])
+    first, second = Producer(driver, "t"), Producer(driver, "u")
+    first.init()
+    second.init()
+    own = bytes(batch(b"v", producer=(first.id, 0, 0), transactional=True))
+    other = bytes(batch(b"v", producer=(second.id, 0, 0), transactional=True))
+    request = produce_request(("u", 0, own), (topic, 0, other * times))
+    request = replace(request, transactional_id="t")
+    response = driver.ask(driver.partition("u").leader, "produce", ADDS, request)
+    codes = {each.name: each.partition_responses[0].error_code for each in response.responses}
+    refused = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic == "nope" else ErrorCode.INVALID_RECORD
+    assert codes == {"u": ErrorCode.NONE, topic: refused}
+    assert first.metadata.partitions == {("u", 0)}
+
+
+def test_what_is_verified_comes_before_unknown_acks(driver: Driver) -> None:
+    producer = Producer(driver, version=4)
+    producer.init()
+    assert code(send(producer, 0, version=VERIFIES, acks=2)) is ErrorCode.TRANSACTION_ABORTABLE
+    producer.add(0)
+    assert code(send(producer, 0, version=VERIFIES, acks=2)) is ErrorCode.INVALID_REQUIRED_ACKS
 
 
 def test_a_fenced_producer_is_told_so_by_the_leader(driver: Driver) -> None:

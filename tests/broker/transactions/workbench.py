@@ -196,29 +196,27 @@ class Producer:
     def add(self, *partitions: int, topic: str = "t", version: int = 3) -> dict[int, ErrorCode]:
         """Add partitions as a producer does; from version 4 on as a leader does."""
         topics = (AddPartitionsToTxnTopic(name=topic, partitions=partitions),)
-        if version >= 4:
-            return self._ask_as_broker(topics, version, verify_only=False)
-        request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self.transactional_id,
-            v3_and_below_producer_id=self.id,
-            v3_and_below_producer_epoch=self.epoch,
-            v3_and_below_topics=topics,
-        )
-        answer = self.driver.ask(self.coordinator, "add_partitions_to_txn", version, request)
-        assert isinstance(answer, AddPartitionsToTxnResponse)
-        return {
-            each.partition_index: ErrorCode(each.partition_error_code)
-            for result in answer.results_by_topic_v3_and_below
-            for each in result.results_by_partition
-        }
+        return self._ask_for(self.addition(topics, version), version)
 
     def verify(self, *partitions: int, topic: str = "t") -> dict[int, ErrorCode]:
         topics = (AddPartitionsToTxnTopic(name=topic, partitions=partitions),)
-        return self._ask_as_broker(topics, 5, verify_only=True)
+        return self._ask_for(self.addition(topics, 5, verify_only=True), 5)
 
-    def _ask_as_broker(
-        self, topics: tuple[AddPartitionsToTxnTopic, ...], version: int, *, verify_only: bool
-    ) -> dict[int, ErrorCode]:
+    def addition(
+        self,
+        topics: tuple[AddPartitionsToTxnTopic, ...],
+        version: int,
+        *,
+        verify_only: bool = False,
+    ) -> AddPartitionsToTxnRequest:
+        """A request to add partitions to this producer's transaction."""
+        if version < 4:
+            return AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id=self.transactional_id,
+                v3_and_below_producer_id=self.id,
+                v3_and_below_producer_epoch=self.epoch,
+                v3_and_below_topics=topics,
+            )
         transaction = AddPartitionsToTxnTransaction(
             transactional_id=self.transactional_id,
             producer_id=self.id,
@@ -226,13 +224,17 @@ class Producer:
             verify_only=verify_only,
             topics=topics,
         )
-        request = AddPartitionsToTxnRequest(transactions=(transaction,))
+        return AddPartitionsToTxnRequest(transactions=(transaction,))
+
+    def _ask_for(self, request: AddPartitionsToTxnRequest, version: int) -> dict[int, ErrorCode]:
         answer = self.driver.ask(self.coordinator, "add_partitions_to_txn", version, request)
         assert isinstance(answer, AddPartitionsToTxnResponse)
+        topics = [*answer.results_by_topic_v3_and_below]
+        for result in answer.results_by_transaction:
+            topics += result.topic_results
         return {
             each.partition_index: ErrorCode(each.partition_error_code)
-            for transaction_result in answer.results_by_transaction
-            for topic in transaction_result.topic_results
+            for topic in topics
             for each in topic.results_by_partition
         }
 

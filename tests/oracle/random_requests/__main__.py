@@ -23,6 +23,7 @@ OPTIONS: Final = (
     *("--config", "auto.create.topics.enable=false"),
     *("--config", "group.initial.rebalance.delay.ms=0"),
     *("--config", "offsets.topic.num.partitions=1"),
+    *("--config", "transaction.state.log.num.partitions=1"),
     *("--racks", "r1"),
 )
 """How fencepost is served to be configured as the Kafka is."""

@@ -30,14 +30,25 @@ from fencepost.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from fencepost.protocol.messages.init_producer_id import InitProducerIdRequest
-from fencepost.protocol.messages.list_config_resources import ListConfigResourcesResponse
+from fencepost.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from fencepost.protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from fencepost.protocol.messages.list_groups import ListGroupsResponse
+from fencepost.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
 from fencepost.protocol.messages.metadata import MetadataRequest
 from tests.harness.wait import wait_until
 from tests.harness.wire import Value
+from tests.oracle.random_requests.config_values import BROKER_CONFIGS, METRICS_CONFIGS, ROOT_LOGGER
 from tests.oracle.random_requests.messages import RandomRequest
-from tests.oracle.random_requests.pools import BROKER_CONFIGS, ROOT_LOGGER, World
+from tests.oracle.random_requests.pools import LONG_TRANSACTION_MS, World
 from tests.oracle.random_requests.reasons import reason_of
 from tests.oracle.random_requests.sides import Both, Side
 from tests.oracle.random_requests.twins import Difference, Twins
@@ -46,13 +57,15 @@ WORLD_SIZE: Final = 100
 """Requests of a world."""
 _AGAIN: Final = 10
 _PAUSE_S: Final = 0.05
-_TOPIC, _BROKER, _LOGGER = 2, 4, 8
+_TOPIC, _BROKER, _LOGGER, _METRICS = 2, 4, 8, 16
 _SET, _DELETE = 0, 1
 MARKER: Final = "marker"
 _WEEK_MS: Final = 604_800_000
 _TIMEOUT_MS: Final = 20_000
 _SAID: Final = ("message", "configs")
 """Ends of paths to what describes the state and is no part of it."""
+_ENDING: Final = frozenset({"end_txn", "init_producer_id"})
+"""What ends transactions: the answer comes before the markers."""
 _READ_ONLY: Final = READING_APIS - {"fetch"}
 """What may be asked again: a real broker learns late of what its controller did."""
 
@@ -159,6 +172,11 @@ class Comparison:
         )
         request = CreateTopicsRequest(topics=topics, timeout_ms=_TIMEOUT_MS)
         self._plain(BY_NAME["create_topics"], 7, request)
+        for name in world.transactional_ids:
+            init = InitProducerIdRequest(
+                transactional_id=name, transaction_timeout_ms=LONG_TRANSACTION_MS
+            )
+            self._plain(BY_NAME["init_producer_id"], 5, init)
 
     def _delete(self, world: World) -> None:
         """Delete all topics of a world; a controller that has just resigned is asked again."""
@@ -186,6 +204,10 @@ class Comparison:
             kafka, fencepost, different = self._ask(request)
         if name in CONTROLLER_APIS:
             self._settle()
+        if name in _ENDING:
+            self._settle_transactions()
+        if isinstance(kafka, InitProducerIdResponse) and not (different or kafka.error_code):
+            self._name_producer(request, kafka, fencepost)
         if not different:
             return True
         self.result.failures.append(
@@ -198,6 +220,12 @@ class Comparison:
             )
         )
         return name in _READ_ONLY or all(each.path.endswith(_SAID) for each in different)
+
+    def _name_producer(self, request: RandomRequest, kafka: Value, fencepost: Value) -> None:
+        """Remember the producer of a transactional id."""
+        name = request.message.transactional_id
+        if name is not None:
+            self._twins.name("producer", name, kafka.producer_id, fencepost.producer_id)
 
     def _ask(self, request: RandomRequest) -> tuple[Value, Value, list[Difference]]:
         """The answers, and what differs between them for no named reason."""
@@ -220,6 +248,10 @@ class Comparison:
             found = answer.config_resources
             own = (each for each in found if each.resource_name.startswith(self._world))
             return replace(answer, config_resources=tuple(own))
+        if isinstance(answer, ListTransactionsResponse):
+            states = answer.transaction_states
+            mine = (each for each in states if each.transactional_id.startswith(self._world))
+            return replace(answer, transaction_states=tuple(mine))
         if isinstance(answer, DescribeLogDirsResponse):
             return replace(answer, results=tuple(map(self._own_logs, answer.results)))
         return answer
@@ -237,6 +269,11 @@ class Comparison:
         for _ in range(2):
             self._marks += 1
             self._mark(self._both.kafka, str(_WEEK_MS + self._marks))
+
+    def _settle_transactions(self) -> None:
+        """Wait until both have written the markers of transactions that end."""
+        for side in (self._both.kafka, self._both.fencepost):
+            wait_until("no transaction ends", lambda side=side: not _ends(side, self._world))  # type: ignore[misc]
 
     def _mark(self, side: Side, value: str) -> None:
         config = AlterableConfig(name="retention.ms", config_operation=0, value=value)
@@ -257,6 +294,13 @@ class Comparison:
         wait_until("the mark shows", shown)
 
 
+def _ends(side: Side, world: str) -> bool:
+    """Whether a transaction of a world is between its decision and its markers."""
+    request = ListTransactionsRequest(state_filters=("PrepareCommit", "PrepareAbort"))
+    found = side.ask(BY_NAME["list_transactions"], 0, request).transaction_states
+    return any(each.transactional_id.startswith(world) for each in found)
+
+
 def _delete_topics(side: Side, world: str) -> None:
     wait_until("the world is gone", lambda: _is_deleted(side, world))
 
@@ -273,21 +317,35 @@ def _is_deleted(side: Side, world: str) -> bool:
 
 
 def _reset_configs(side: Side) -> None:
-    """Take back what an earlier run may have set for the broker."""
-    unset = [
-        AlterableConfig(name=name, config_operation=_DELETE, value=None) for name in BROKER_CONFIGS
-    ]
-    root = AlterableConfig(name=ROOT_LOGGER, config_operation=_SET, value="WARN")
+    """Take back what an earlier run may have set for the broker, and what metrics it wanted."""
+    unset: list[tuple[str, int, str | None]] = [(name, _DELETE, None) for name in BROKER_CONFIGS]
     changes = [(_BROKER, name, config) for name in ("", "1") for config in unset]
-    for kind, name, config in (*changes, (_LOGGER, "1", root)):
-        altered = AlterConfigsResource(resource_type=kind, resource_name=name, configs=(config,))
+    changes.append((_LOGGER, "1", (ROOT_LOGGER, _SET, "WARN")))
+    list_metrics = ListConfigResourcesRequest(resource_types=(_METRICS,))
+    found = side.ask(BY_NAME["list_config_resources"], 1, list_metrics).config_resources
+    changes += [
+        (_METRICS, resource.resource_name, (name, _DELETE, None))
+        for resource in found
+        for name in METRICS_CONFIGS
+    ]
+    for kind, resource_name, (name, operation, value) in changes:
+        config = AlterableConfig(name=name, config_operation=operation, value=value)
+        altered = AlterConfigsResource(
+            resource_type=kind, resource_name=resource_name, configs=(config,)
+        )
         request = IncrementalAlterConfigsRequest(resources=(altered,))
         side.ask(BY_NAME["incremental_alter_configs"], 1, request)
 
 
 def _wait_for_coordinator(side: Side) -> None:
-    api, request = BY_NAME["find_coordinator"], FindCoordinatorRequest(coordinator_keys=("g",))
-    wait_until("a coordinator", lambda: not side.ask(api, 6, request).coordinators[0].error_code)
+    """Of groups and of transactions."""
+    api = BY_NAME["find_coordinator"]
+    for kind in range(2):
+        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=("g",))
+        wait_until(
+            "a coordinator",
+            lambda request=request: not side.ask(api, 6, request).coordinators[0].error_code,  # type: ignore[misc]
+        )
 
 
 def _wait_for_producer_id(side: Side) -> None:

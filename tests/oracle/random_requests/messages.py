@@ -21,9 +21,12 @@ from fencepost.protocol.codec.schema import (
     message_schema,
     nested_structs,
 )
+from tests.harness import batches
+from tests.harness.batches import TransmitRecord
 from tests.harness.wire import Value
 
 MAX_INT: Final = {"int8": 127, "int16": 32767, "int32": 2**31 - 1, "int64": 2**63 - 1}
+_TRANSACTIONAL: Final = 0x10
 _LENGTHS: Final = (0, 1, 1, 1, 1, 2, 2, 3)
 _LEFT_OUT: Final = 0.03
 """How often a field has its default."""
@@ -33,10 +36,32 @@ _OUT_OF_RANGE: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """What each cluster names otherwise: a topic's id by its name, or the n-th latest of a kind."""
+    """What each cluster names otherwise: a topic's id or a transactional id's producer by its name,
+    or the n-th latest of a kind.
+    """
 
     kind: str
     name: str | int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOf:
+    """A batch of one record, of a producer that each cluster numbers itself."""
+
+    producer: Ref
+    epoch: int
+    sequence: int
+    record: TransmitRecord
+    is_transactional: bool
+
+    def to_bytes(self, producer_id: int) -> bytes:
+        return batches.build(
+            [self.record],
+            attributes=_TRANSACTIONAL if self.is_transactional else 0,
+            producer_id=producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=self.sequence,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +200,8 @@ def _any(rng: random.Random, f: FieldSchema) -> object:
 def _resolved(value: Value, resolve: Callable[[Ref], object]) -> Value:
     if isinstance(value, Ref):
         return resolve(value)
+    if isinstance(value, BatchOf):
+        return value.to_bytes(resolve(value.producer))  # type: ignore[arg-type]
     if isinstance(value, tuple):
         return tuple(_resolved(each, resolve) for each in value)
     if not is_dataclass(value) or isinstance(value, type):

@@ -1,7 +1,6 @@
 """The values that fields are given: known and unknown names, edges, and what a real broker bears.
 
-``BOUNDS`` are the fields that are given less than they could be, because a wild value makes a real
-broker wait, work or break for long, or belongs to what a later issue brings.
+Fields that are given less than they could be are listed in ``bounds``.
 """
 
 from __future__ import annotations
@@ -13,66 +12,31 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.protocol.apis import Api
+from fencepost.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTransaction
 from tests.harness import batches
 from tests.harness.wire import Value
-from tests.oracle.random_requests.messages import Generator, Ref, Values
+from tests.oracle.random_requests.bounds import BOUNDS, MAX_INT32, MAX_INT64
+from tests.oracle.random_requests.config_values import (
+    BROKER_CONFIGS,
+    GROUP_CONFIGS,
+    LOGGER_CONFIGS,
+    METRICS_CONFIGS,
+    TOPIC_CONFIGS,
+)
+from tests.oracle.random_requests.messages import BatchOf, Generator, Ref, Values
 
-MAX_INT32: Final = 2**31 - 1
-MAX_INT64: Final = 2**63 - 1
+_FIRST_WITH_TRANSACTIONS: Final = 4
+_OF_ANOTHER: Final = 0.2
+"""How often a transactional id comes with any producer."""
 INTERNAL: Final = "__consumer_offsets"
 UNKNOWN_ID: Final = UUID(int=7)
+ONE_PRODUCER: Final = 1_000_000_007
+"""An id that no broker has given out, of batches and markers."""
+OTHER_PRODUCER: Final = ONE_PRODUCER + 1
 _DAY_MS: Final = 86_400_000
+LONG_TRANSACTION_MS: Final = 800_000
+"""A timeout that no transaction reaches."""
 _VALID_SESSION_MS: Final = (1_000_000, 1_800_000)
-
-BOUNDS: Final[Mapping[str, str]] = {
-    "timeout_ms": "whether a short time is enough is a race",
-    "max_wait_ms": "a Fetch waits for it",
-    "session_timeout_ms": "a member that expires while others are asked is a race",
-    "rebalance_timeout_ms": "a JoinGroup waits for members that do not come",
-    "join_group.group_id": "version 0 has no rebalance timeout: its group is always a new one",
-    "offset_commit.topics": "of a partition that is named twice fencepost commits and answers the"
-    " last offset alone",
-    "offset_commit.group_id": "the group without a name would outlive its world",
-    "committed_metadata": "a real coordinator keeps a group whose only commit was too large",
-    "client_instance_id": "how often a client may push its telemetry is a matter of time",
-    "num_partitions": "each partition is a directory of files",
-    "count": "each partition is a directory of files",
-    "create_topics.CreatableTopic.name": "Kafka's own topics have to stay",
-    "delete_topics.DeleteTopicState.name": "Kafka's own topics have to stay",
-    "delete_topics.topic_names": "Kafka's own topics have to stay",
-    "create_partitions.CreatePartitionsTopic.name": "Kafka's own topics have to stay",
-    "delete_records.DeleteRecordsTopic.name": "Kafka's own topics have to stay",
-    "TransactionalId": "transactions have a recording of their own",
-    "key_type": "coordinators of share groups come later",
-    "owner_principal_type": "tokens of others come later",
-    "owner_principal_name": "tokens of others come later",
-    "alter_client_quotas.validate_only": "storing quotas comes later",
-    "alter_user_scram_credentials.upsertions": "storing credentials comes later",
-    "unregister_broker.broker_id": "the broker has to stay",
-    "add_raft_voter.cluster_id": "the quorum has to stay",
-    "remove_raft_voter.cluster_id": "the quorum has to stay",
-    "feature": "transactions and later kinds of groups have features of their own",
-    "update_features.validate_only": "an UpdateFeatures that is done cannot be undone",
-    "metadata.MetadataRequestTopic.name": "a topic is named or has an id, not both",
-    "produce.TopicProduceData.name": "the log of offsets has to stay readable",
-    "topic_data": "of a partition that is named twice a real broker may append one batch and"
-    " report on another",
-    "fetch.FetchTopic.topic": "the log of offsets has the commits of all",
-    "fetch.topics": "a partition that is named twice counts once or twice, as sessions see it",
-    "configuration_keys": "but for the root, each server has loggers of its own",
-    "config_operation": "a real controller resigns over an operation that it does not know",
-    "records": "a real broker never answers a Produce with null for records, and fails over codecs"
-    " that there are not",
-    "fetch.topic_id": "a real broker fails over two partitions of no topic",
-    "session_id": "a real broker fails over ids that it could not have given",
-    "protocols": "a real broker counts a protocol twice that a member names twice",
-    "alter_configs.resources": "a real broker never answers an AlterConfigs with one twice",
-    "describe_log_dirs.DescribableLogDirTopic.topic": "the log of offsets has the commits of all",
-    "retention_time_ms": "an offset that expires while others are asked is a race",
-    "alter_configs.AlterableConfig.value": "a broker's configs stay harmless",
-    "incremental_alter_configs.AlterableConfig.value": "a broker's configs stay harmless",
-}
-"""Fields, and why their values are bounded."""
 
 
 def one_of(*values: object) -> Values:
@@ -109,7 +73,11 @@ class World:
         """Of requests in this world."""
         return Generator(_values(self), _STRUCTS, _WEIGHTS, BOUNDS)
 
-    def batches(self) -> Sequence[bytes | None]:
+    @property
+    def transactional_ids(self) -> tuple[str, str]:
+        return f"{self.name}-t1", f"{self.name}-t2"
+
+    def batches(self) -> Sequence[bytes | BatchOf]:
         """What is produced: good batches, and each kind of bad one."""
         t = self.now_ms - _DAY_MS
         row, keyless, late = (t, b"k", b"v"), (t + 1, None, b"v"), (t + 2 * _DAY_MS, b"k", b"v")
@@ -120,7 +88,10 @@ class World:
             batches.build([(t, b"k", b"v" * 400)]),
             *(
                 batches.build([row], producer_id=p, producer_epoch=e, base_sequence=s)
-                for p, e, s in ((7, 0, 0), (7, 0, 1), (7, 0, 2), (7, 1, 0), (8, 0, 0), (8, 0, 5))
+                for p, e, s in (
+                    *((ONE_PRODUCER, 0, 0), (ONE_PRODUCER, 0, 1), (ONE_PRODUCER, 0, 2)),
+                    *((ONE_PRODUCER, 1, 0), (OTHER_PRODUCER, 0, 0), (OTHER_PRODUCER, 0, 5)),
+                )
             ),
         ]
         one = good[0]
@@ -132,7 +103,24 @@ class World:
             batches.build([row], attributes=8),
             batches.build([row], attributes=1),
             batches.build([row], attributes=0x20),
-            batches.build([row], producer_id=7, producer_epoch=0, base_sequence=-1),
+            batches.build(
+                [row], attributes=0x10, producer_id=ONE_PRODUCER, producer_epoch=0, base_sequence=0
+            ),
+            *(
+                BatchOf(
+                    producer=Ref("producer", name),
+                    epoch=epoch,
+                    sequence=sequence,
+                    record=row,
+                    is_transactional=is_transactional,
+                )
+                for name in self.transactional_ids
+                for epoch, sequence, is_transactional in (
+                    *((0, 0, True), (0, 0, True), (0, 1, True), (1, 0, True), (2, 0, True)),
+                    (0, 0, False),
+                )
+            ),
+            batches.build([row], producer_id=ONE_PRODUCER, producer_epoch=0, base_sequence=-1),
             batches.build([(t, b"k", b"v" * 700)]),
             one + good[1],
             one[:-1],
@@ -160,6 +148,13 @@ def _values(world: World) -> Mapping[str, Values]:
     group = mostly(groups, [f"{w}-g3", f"{w}-never", ""])
     member = mostly([Ref("member", n) for n in (1, 1, 1, 2, 3)], ["", "stranger", "m" * 300], 0.75)
     instance = mostly([None], ["i1", "i2", "", "i 3"], 0.7)
+    first, second = world.transactional_ids
+    transactional = [first, first, second]
+    producer = mostly(
+        [Ref("producer", first), Ref("producer", first), Ref("producer", second)],
+        [Ref("producer", 1), -1, 0, ONE_PRODUCER, MAX_INT64, -2],
+    )
+    producer_epoch = mostly([0, 0, 0, 1, 2], [-1, -2, 32767])
     partition = mostly([0, 0, 0, 1, 2], [3, -1, MAX_INT32, -(2**31)])
     epoch = mostly([-1, -1, -1, 0], [1, -2, MAX_INT32])
     offset = mostly([0, 0, 1, 2, 3, 5], [-1, -2, 100, MAX_INT64, -(2**63)])
@@ -172,7 +167,14 @@ def _values(world: World) -> Mapping[str, Values]:
         "TopicName": topic,
         "resource_name": topic,
         "produce.TopicProduceData.name": mostly([*there * 3, *fresh], [*unknown, *illegal]),
-        "fetch.FetchTopic.topic": mostly([*there * 3, *fresh], [*unknown, *illegal]),
+        **dict.fromkeys(
+            (
+                *("fetch.FetchTopic.topic", "list_offsets.ListOffsetsTopic.name"),
+                "offset_for_leader_epoch.OffsetForLeaderTopic.topic",
+                "describe_producers.TopicRequest.name",
+            ),
+            mostly([*there * 3, *fresh], [*unknown, *illegal]),
+        ),
         "topic_names": own_topic,
         "create_topics.CreatableTopic.name": own_topic,
         "describe_log_dirs.DescribableLogDirTopic.topic": mostly([*there, *fresh], unknown),
@@ -222,13 +224,31 @@ def _values(world: World) -> Mapping[str, Values]:
         "replicas": broker,
         "acks": acks,
         "records": one_of(*world.batches()),
-        "TransactionalId": one_of(None),
-        "transaction_timeout_ms": mostly([60_000], [0, -1, MAX_INT32]),
-        "producer_id": mostly([-1, -1, Ref("producer", 1)], [0, 7, MAX_INT64, -2]),
-        "producer_epoch": mostly([-1, -1, 0], [1, -2, 32767]),
+        "TransactionalId": mostly([None, *transactional], [f"{w}-no transaction", ""]),
+        "init_producer_id.transactional_id": mostly([None, *transactional], [""]),
+        "transactional_id_pattern": one_of(None, "", f"{w}-t.", "t", f"{w}.*2"),
+        "state_filters": one_of("Ongoing", "Empty", "CompleteCommit", "Dead", "", "x"),
+        "duration_filter": one_of(-1, -1, 0, 100_000_000),
+        "transaction_timeout_ms": mostly([LONG_TRANSACTION_MS], [0, -1, MAX_INT32]),
+        "producer_id": producer,
+        "v3_and_below_producer_id": producer,
+        "init_producer_id.producer_id": mostly(
+            [-1, -1, Ref("producer", first)], [0, ONE_PRODUCER, MAX_INT64, -2]
+        ),
+        "producer_epoch": producer_epoch,
+        "v3_and_below_producer_epoch": producer_epoch,
+        "init_producer_id.producer_epoch": mostly([-1, -1, 0], [1, -2, 32767]),
+        "producer_id_filters": producer,
+        "write_txn_markers.WritableTxnMarkerTopic.name": mostly([*there, *fresh], unknown),
+        "write_txn_markers.producer_id": one_of(
+            ONE_PRODUCER, ONE_PRODUCER, OTHER_PRODUCER, Ref("producer", 1)
+        ),
+        "write_txn_markers.producer_epoch": one_of(0, 0, 1, 2),
+        "coordinator_epoch": mostly([0, 0, 1], [2, -1]),
+        "transaction_version": one_of(0, 1, 2),
         "enable2_pc": one_of(False, False, True),
         "keep_prepared_txn": one_of(False, False, True),
-        "key_type": mostly([0], [3, -1, 127], 0.9),
+        "key_type": mostly([0, 0, 1], [3, -1, 127], 0.9),
         "key": group,
         "coordinator_keys": group,
         "session_timeout_ms": mostly(_VALID_SESSION_MS, [0, -1, 5999, 1_800_001, MAX_INT32]),
@@ -247,9 +267,9 @@ def _values(world: World) -> Mapping[str, Values]:
         "num_partitions": mostly([1, 2, 3, -1], [0, -2]),
         "count": mostly([2, 3, 4], [1, 0, -1]),
         "replication_factor": mostly([1, -1], [0, 2, -2, 32767]),
-        "configuration_keys": one_of(*_TOPIC_CONFIGS, "nope", ""),
+        "configuration_keys": one_of(*TOPIC_CONFIGS, "nope", ""),
         "config_operation": one_of(0, 0, 1, 2, 3),
-        "configs.name": one_of(*_TOPIC_CONFIGS, "nope", ""),
+        "configs.name": one_of(*TOPIC_CONFIGS, "nope", ""),
         "election_type": mostly([0, 1], [2, -1, 127]),
         "feature": one_of(
             "metadata.version", "kraft.version", "eligible.leader.replicas.version", "nope", ""
@@ -283,63 +303,13 @@ def _values(world: World) -> Mapping[str, Values]:
     }
 
 
-_TOPIC_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
-    "cleanup.policy": ("delete", "compact", "compact,delete", "none", "", "x"),
-    "compression.type": ("gzip", "producer", "zstd", "lz4", "snappy", "uncompressed", "x", ""),
-    "max.message.bytes": ("600", "1048588", "0", "-1", "x", ""),
-    "min.insync.replicas": ("1", "2", "0", "-1"),
-    "retention.ms": ("-1", "604800000", "-2", "x", str(MAX_INT64), str(MAX_INT64 + 1)),
-    "retention.bytes": ("-1", "1000000000", "x"),
-    "segment.bytes": ("1048576", "1073741824", "1000", "x", str(MAX_INT32 + 1)),
-    "segment.ms": ("604800000", "1", "0", "x"),
-    "message.timestamp.type": ("CreateTime", "LogAppendTime", "x"),
-    "message.timestamp.after.max.ms": ("3600000", str(MAX_INT64), "-1"),
-    "unclean.leader.election.enable": ("true", "false", "TRUE", "x", ""),
-    "min.cleanable.dirty.ratio": ("0.5", "0", "1", "1.5", "x"),
-    "index.interval.bytes": ("4096", "-1", " 1 "),
-    "file.delete.delay.ms": ("60000", "0", "-1"),
-    "preallocate": ("false", "true", "x"),
-    "remote.storage.enable": ("false", "x"),
-    "leader.replication.throttled.replicas": ("*", "0:1", "0:1,1:2", "x", ""),
-    "follower.replication.throttled.replicas": ("*", "", "a:b"),
-    "flush.messages": ("1", "0", str(MAX_INT64)),
-    "max.compaction.lag.ms": ("1", "0", str(MAX_INT64)),
-    "segment.jitter.ms": ("0", "5", "-1"),
-}
-BROKER_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
-    "log.retention.ms": ("604800000", "-1", "x"),
-    "log.cleaner.min.compaction.lag.ms": ("0", "5", "-1"),
-    "min.insync.replicas": ("1", "0"),
-    "broker.id": ("1", "2"),
-    "node.id": ("1",),
-    "num.partitions": ("1",),
-    "nope": ("1", ""),
-    "": ("1",),
-}
-_GROUP_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
-    "consumer.session.timeout.ms": ("45000", "60000", "1", "x"),
-    "consumer.heartbeat.interval.ms": ("5000", "15000", "1", "60000"),
-    "share.auto.offset.reset": ("latest", "earliest", "x"),
-    "nope": ("1",),
-}
-_METRICS_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
-    "metrics": ("*", "org.apache.kafka.", "", "x,y"),
-    "interval.ms": ("1000", "100", "99", "x", "3600001"),
-    "match": ("client_id=a.*", "client_id=[", "nope=1", ""),
-    "nope": ("1",),
-}
-ROOT_LOGGER: Final = "root"
-LOGGER_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
-    ROOT_LOGGER: ("INFO", "WARN", "ERROR", "x"),
-    "nope": ("INFO",),
-}
 _TOPIC, _BROKER, _LOGGER, _METRICS, _GROUP = 2, 4, 8, 16, 32
 _BY_TYPE: Final = {
-    _TOPIC: _TOPIC_CONFIGS,
+    _TOPIC: TOPIC_CONFIGS,
     _BROKER: BROKER_CONFIGS,
     _LOGGER: LOGGER_CONFIGS,
-    _METRICS: _METRICS_CONFIGS,
-    _GROUP: _GROUP_CONFIGS,
+    _METRICS: METRICS_CONFIGS,
+    _GROUP: GROUP_CONFIGS,
 }
 
 
@@ -357,7 +327,7 @@ def _describe_resource(rng: random.Random, _api: Api, _version: int, made: Value
     kind = _resource_type(rng)
     keys = made.configuration_keys
     if keys is not None or kind in (_BROKER, _LOGGER):
-        pool = [*_BY_TYPE.get(kind, _TOPIC_CONFIGS), "nope"]
+        pool = [*_BY_TYPE.get(kind, TOPIC_CONFIGS), "nope"]
         least = 1 if kind == _LOGGER else 0
         keys = tuple(rng.choice(pool) for _ in range(rng.randint(least, 3)))
     return replace(
@@ -376,7 +346,7 @@ def _resource_name(rng: random.Random, kind: int, topic: str) -> str:
 
 def _altered_resource(rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
     kind = _resource_type(rng)
-    pool = _BY_TYPE.get(kind, _TOPIC_CONFIGS)
+    pool = _BY_TYPE.get(kind, TOPIC_CONFIGS)
     configs = []
     for config in made.configs:
         name = rng.choice([*pool, "nope"] if rng.random() < 0.1 else list(pool))
@@ -388,8 +358,8 @@ def _altered_resource(rng: random.Random, _api: Api, _version: int, made: Value)
 
 
 def _topic_config(rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
-    name = rng.choice(list(_TOPIC_CONFIGS) if rng.random() < 0.9 else ["nope", ""])
-    value = rng.choice((*_TOPIC_CONFIGS.get(name, ("1",)), None))
+    name = rng.choice(list(TOPIC_CONFIGS) if rng.random() < 0.9 else ["nope", ""])
+    value = rng.choice((*TOPIC_CONFIGS.get(name, ("1",)), None))
     return replace(made, name=name, value=value)
 
 
@@ -453,6 +423,43 @@ def _validated(_rng: random.Random, _api: Api, version: int, made: Value) -> Val
     return replace(made, feature_updates=updates)
 
 
+def _of_own_producer(prefix: str = "") -> Together:
+    """Name the producer of the transactional id, most of the time.
+
+    :param prefix: Of the fields' names.
+    """
+
+    def own(rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+        name = getattr(made, f"{prefix}transactional_id")
+        if not name or rng.random() < _OF_ANOTHER:
+            return made
+        return replace(made, **{f"{prefix}producer_id": Ref("producer", name)})
+
+    return own
+
+
+def _added(rng: random.Random, api: Api, version: int, made: Value) -> Value:
+    """One transaction at least, where there can be several."""
+    if version < _FIRST_WITH_TRANSACTIONS:
+        return _of_own_producer("v3_and_below_")(rng, api, version, made)
+    transactions = made.transactions or (AddPartitionsToTxnTransaction(transactional_id="t"),)
+    return replace(made, transactions=transactions)
+
+
+def _one_marker(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    return replace(made, markers=made.markers[:1])
+
+
+def _distinct_marked(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    """Name each topic once, and each of its partitions."""
+    topics = {each.name: each for each in made.topics}.values()
+    once = (
+        replace(each, partition_indexes=tuple(dict.fromkeys(each.partition_indexes)))
+        for each in topics
+    )
+    return replace(made, topics=tuple(once))
+
+
 _STRUCTS: Final[Mapping[str, Together]] = {
     "describe_configs.DescribeConfigsResource": _describe_resource,
     "alter_configs.AlterConfigsResource": _altered_resource,
@@ -469,12 +476,19 @@ _STRUCTS: Final[Mapping[str, Together]] = {
     "create_topics.CreatableTopic": _creatable,
     "join_group.JoinGroupRequest": _new_group,
     "update_features.UpdateFeaturesRequest": _validated,
+    "add_partitions_to_txn.AddPartitionsToTxnRequest": _added,
+    "add_partitions_to_txn.AddPartitionsToTxnTransaction": _of_own_producer(),
+    "add_offsets_to_txn.AddOffsetsToTxnRequest": _of_own_producer(),
+    "txn_offset_commit.TxnOffsetCommitRequest": _of_own_producer(),
+    "end_txn.EndTxnRequest": _of_own_producer(),
+    "write_txn_markers.WriteTxnMarkersRequest": _one_marker,
+    "write_txn_markers.WritableTxnMarker": _distinct_marked,
 }
 _WEIGHTS: Final[Mapping[str, float]] = {
-    # A real broker never answers one of version 4 or later without a transaction.
-    "add_partitions_to_txn": 0.0,
-    # A real broker fails over markers of producers that cannot be, and others change the log.
-    "write_txn_markers": 0.0,
+    "add_partitions_to_txn": 3.0,
+    "add_offsets_to_txn": 2.0,
+    "txn_offset_commit": 2.0,
+    "end_txn": 3.0,
     "produce": 3.0,
     "fetch": 2.0,
     "list_offsets": 2.0,

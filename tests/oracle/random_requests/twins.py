@@ -41,7 +41,7 @@ _RECOGNIZED: Final = frozenset(
         *("name", "topic", "topic_name", "key", "group_id", "partition_index", "partition"),
         *("index", "resource_type", "resource_name", "node_id", "broker_id", "api_key"),
         *("group_instance_id", "protocol_type", "feature", "source"),
-        *("user", "entity_type", "entity_name"),
+        *("user", "entity_type", "entity_name", "transactional_id"),
     }
 )
 _NOTHING: Final = (None, "", -1, 0)
@@ -49,8 +49,11 @@ _NOTHING: Final = (None, "", -1, 0)
 _BATCH_HEADER: Final = 61
 _LOG_APPEND_TIME: Final = 8
 _CODEC: Final = 7
+_CONTROL: Final = 0x20
 _NEAR_MS: Final = 7_200_000
 _TIME: Final = re.compile(r"\b1[5-9]\d{11}\b")
+_LONG_AGO: Final = re.compile(r"-92233\d{14}\b")
+"""A bound that is a time of day minus the largest int64."""
 
 
 class Difference(NamedTuple):
@@ -181,6 +184,7 @@ class Twins:
                 for spelling in _spellings(pair[side]):
                     if len(spelling) > 3:
                         text = text.replace(spelling, f"<{kind} {number}>")
+        text = _LONG_AGO.sub("LONG AGO", text)
         return _TIME.sub(lambda found: "NOW" if _is_now(int(found[0])) else found[0], text)
 
 
@@ -209,7 +213,8 @@ def _spellings(value: object) -> tuple[str, ...]:
 def _record_content(data: bytes | memoryview) -> list[bytes]:
     """Batches without what each broker makes for itself, and unpacked.
 
-    That is the time of the append, how the broker itself compresses, and the checksum over both.
+    That is the time of the append, and of a marker, how the broker itself compresses, and the
+    checksum over all of it.
     """
     found, content = bytes(data), []
     while len(found) >= _BATCH_HEADER:
@@ -219,6 +224,8 @@ def _record_content(data: bytes | memoryview) -> list[bytes]:
         batch[17:21] = bytes(4)
         if attributes & _LOG_APPEND_TIME:
             batch[35:43] = bytes(8)
+        if attributes & _CONTROL:  # of the broker itself, at its time
+            batch[27:43] = bytes(16)
         if attributes & _CODEC:
             batch[8:12] = bytes(4)
             batch[_BATCH_HEADER:] = decompress(attributes & _CODEC, batch[_BATCH_HEADER:])

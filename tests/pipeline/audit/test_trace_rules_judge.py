@@ -215,3 +215,12 @@ def test_a_server_that_was_killed_before_there_was_the_topic() -> None:
     given = evidence(*rows, metadata=metadata, batches=[held(0, 4, crc=1)])
     assert found("expected-offsets", given) == [(0, False)]
     assert found("committed-offsets", given) == [(4, False)]
+
+
+def test_an_offset_of_a_transaction_fits_the_log_as_any_other_does() -> None:
+    rows = [created("a"), sent(0, 4, crc=1)]
+    metadata = PartitionMetadata(replicas=(replica(),))
+    for offset, expected in ((5, []), (6, [(6, False)])):
+        committed = commit(offset, api="TxnOffsetCommit")
+        given = evidence(*rows, committed, metadata=metadata, batches=[held(0, 4, crc=1)])
+        assert found("committed-offsets", given) == expected

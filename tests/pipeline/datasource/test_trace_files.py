@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from fencepost.pipeline.datasource.schemas import TRACES
+from fencepost.pipeline.datasource.trace_exchanges import exchange_rows
 from fencepost.pipeline.datasource.trace_files import (
     UnreadableTrace,
     cluster_id_of,
@@ -155,6 +156,20 @@ def test_what_was_committed(rows: list[Row]) -> None:
     assert of(rows, "OffsetCommit", *columns)[-1] == ("group", TOPIC, 0, 3, 0)
     assert of(rows, "OffsetFetch", *columns)[-1] == ("group", TOPIC, 0, 3, 0)
     assert of(rows, "DeleteGroups", *columns) == [("group", None, 0, None, None)]
+
+
+def test_what_was_committed_in_a_transaction() -> None:
+    asked = {"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": 2}
+    answered = {"partition_index": 0, "error_code": 0}
+    line = {
+        "api": "TxnOffsetCommit",
+        "request": {"group_id": "g", "topics": [{"name": "t", "partitions": [asked]}]},
+        "response": {"topics": [{"name": "t", "partitions": [answered]}]},
+    }
+    (row,) = exchange_rows(line)
+    assert [row[name] for name in ("topic", "partition", "group", "offset", "epoch", "error")] == [
+        *("t", 0, "g", 5, 2, 0)
+    ]
 
 
 def test_runs_do_not_mix(rows: list[Row]) -> None:

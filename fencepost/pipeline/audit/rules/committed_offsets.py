@@ -86,7 +86,7 @@ def _invalid_commits(
     newest = max((term.epoch for term in incarnation.leader_terms), default=None)
     for register in groups:
         for commit in register.commits:
-            if not commit.is_certain:
+            if not commit.is_acknowledged:
                 continue
             message = _commit_problem(commit, longest, batches, log_start, newest)
             if message is not None:

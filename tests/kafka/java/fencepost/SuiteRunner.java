@@ -11,6 +11,7 @@ import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.annotation.Annotation;
+import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -62,7 +63,10 @@ public final class SuiteRunner {
                 .build();
     }
 
-    /** Whether a test is one of a cluster, and the words after the class let it run. */
+    /**
+     * Whether a test is one of a cluster, or its class has none of a cluster, and the words after the
+     * class let it run.
+     */
     private static boolean wanted(TestDescriptor test, String[] words) {
         Optional<MethodSource> method = test.getSource()
                 .filter(MethodSource.class::isInstance)
@@ -70,7 +74,9 @@ public final class SuiteRunner {
         if (method.isEmpty()) {
             return true;
         }
-        if (CLUSTER_TESTS.stream().noneMatch(method.get().getJavaMethod()::isAnnotationPresent)) {
+        Method[] siblings = method.get().getJavaClass().getDeclaredMethods();
+        if (!isOfCluster(method.get().getJavaMethod())
+                && Arrays.stream(siblings).anyMatch(SuiteRunner::isOfCluster)) {
             return false;
         }
         List<String> methods = Arrays.asList(words).subList(1, words.length);
@@ -78,6 +84,10 @@ public final class SuiteRunner {
         return methods.isEmpty() || methods.get(0).startsWith("+")
                 ? methods.isEmpty() || methods.contains("+" + name)
                 : !methods.contains("-" + name);
+    }
+
+    private static boolean isOfCluster(Method method) {
+        return CLUSTER_TESTS.stream().anyMatch(method::isAnnotationPresent);
     }
 
     private static synchronized void print(PrintStream out, ObjectNode line) {
