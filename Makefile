@@ -85,7 +85,9 @@ lock: ## Lock the newest versions that pyproject.toml allows (needs uv)
 		$(LOCK) --constraint requirements/all.in --group $$group --output-file requirements/$$group.txt || exit; \
 	done
 	rm requirements/all.in
-	$(LOCK) --upgrade --group audit --output-file requirements/audit.txt
+	for group in audit quixstreams; do \
+		$(LOCK) --upgrade --group $$group --output-file requirements/$$group.txt || exit; \
+	done
 	$(PYTHON) -m tools.oldest > requirements/oldest.in
 	$(LOCK) --upgrade --constraint requirements/oldest.in pyproject.toml --extra tier --extra spark --group build --group test \
 		--output-file requirements/oldest.txt
@@ -104,7 +106,7 @@ sbom: $(AUDIT)/.installed ## The software bills of materials in build/sbom, as C
 # --strict: what the service does not know counts as a failure, for it was not looked at.
 audit-dependencies: $(AUDIT)/.installed ## Known vulnerabilities of all locked versions (ARGS="--vulnerability-service osv" asks another service)
 	$(AUDIT)/bin/python -m tools.audit_dependencies --strict --disable-pip --require-hashes --progress-spinner off \
-		$(patsubst %,--requirement requirements/%.txt,run tier spark build lint test audit) $(ARGS)
+		$(patsubst %,--requirement requirements/%.txt,run tier spark build lint test audit quixstreams) $(ARGS)
 
 dist: $(RUN) ## The wheel and the sdist in dist/
 	rm -rf dist

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from tests.harness.confluent import delivered, send
 from tests.harness.control_client import Control
 from tests.harness.served_cluster import Cluster, configs, serving
 
+SEEDS: Final = range(int(os.environ.get("FENCEPOST_STREAMS_SEEDS", "1")))
+"""What goes wrong, and when; a single one is the short form of a test."""
 PARTITIONS: Final = 3
 """Of each topic but those of coordinators."""
 

@@ -1,11 +1,10 @@
 """A Flink job copies a topic exactly once while the job, its process and its cluster fail.
 
-``FENCEPOST_FLINK_SEEDS=10`` is the whole proof; by default the job fails once.
+``FENCEPOST_STREAMS_SEEDS=20`` is the whole proof; by default the job fails once.
 """
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -13,14 +12,13 @@ from typing import Final
 
 import pytest
 
-from tests.clients.failing_cluster import PARTITIONS, FailingCluster
+from tests.clients.failing_cluster import PARTITIONS, SEEDS, FailingCluster
 from tests.harness.confluent import read_committed
 from tests.harness.dialogue import Dialogue
 from tests.harness.java import HOME, story_command
 from tests.harness.served_cluster import unique
 from tests.harness.wait import wait_until
 
-SEEDS: Final = range(int(os.environ.get("FENCEPOST_FLINK_SEEDS", "1")))
 FAILURES: Final = ["fail"] if len(SEEDS) == 1 else ["fail", "kill"] * 3
 """Of the job, and of its process."""
 STEP: Final = 60
@@ -50,6 +48,7 @@ def test_each_record_is_copied_once(failing: FailingCluster, seed: int, tmp_path
         return sum(map(len, copied())) >= count
 
     with ExitStack() as process:
+        process.callback(disturbances.mend)
         job = process.enter_context(Dialogue(command, tmp_path / "first.log"))
         for step, failure in enumerate(FAILURES):
             sent = values[: STEP * (step + 1)]
@@ -60,7 +59,7 @@ def test_each_record_is_copied_once(failing: FailingCluster, seed: int, tmp_path
             if failure == "fail":
                 job.say("fail")
             else:
-                process.close()
+                job.kill()
                 job = process.enter_context(Dialogue(command, tmp_path / f"after-{step}.log"))
             job.say(f"copy {len(values)}")
             wait_until("all are copied", partial(are_copied, len(sent)), WAIT_S)

@@ -5,19 +5,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.clients.failing_cluster import FailingCluster
+from tests.clients.failing_cluster import SEEDS, FailingCluster
 from tests.clients.word_count import LINES, Application, check
 from tests.harness.java import HOME, POM, story_command
 from tests.harness.served_cluster import unique
 
 POMS: Final = (POM, HOME / "streams" / "pom.xml")
-SEEDS: Final = range(int(os.environ.get("FENCEPOST_STREAMS_SEEDS", "1")))
 EXACTLY_ONCE: Final = "exactly_once_v2"
 AT_LEAST_ONCE: Final = "at_least_once"
 SHORT: Final = [(EXACTLY_ONCE, 1)]

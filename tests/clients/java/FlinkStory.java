@@ -92,6 +92,7 @@ public class FlinkStory {
   static Properties settings() {
     var settings = new Properties();
     settings.putAll(Map.of("request.timeout.ms", "2000", "retry.backoff.ms", "20", "reconnect.backoff.max.ms", "200"));
+    settings.put("metadata.max.age.ms", "1000"); // a leader that the controller has lost says nothing of its successor
     return settings;
   }
 

@@ -53,6 +53,7 @@ public class WordCountStory {
     settings.putAll(Map.of("bootstrap.servers", args[0], "application.id", args[3], "state.dir", args[4]));
     for (String each : List.of("default.key.serde", "default.value.serde")) settings.put(each, Serdes.StringSerde.class);
     settings.putAll(Map.of("statestore.cache.max.bytes", "0", "commit.interval.ms", "50", "poll.ms", "20"));
+    settings.put("metadata.max.age.ms", "1000"); // a leader that the controller has lost says nothing of its successor
     settings.putAll(Map.of("request.timeout.ms", "2000", "producer.delivery.timeout.ms", "120000"));
     settings.putAll(Map.of("retry.backoff.ms", "20", "reconnect.backoff.max.ms", "200", "replication.factor", "3"));
     for (String each : List.of(args).subList(5, args.length)) settings.put(each.split("=")[0], each.split("=")[1]);
