@@ -25,6 +25,7 @@ _DIRECTORY_IDS: Final = (
 )
 """One for each node: what the controllers know each other's disks by."""
 _STARTED_S: Final = 120.0
+_DAY_MS: Final = 86_400_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,6 +197,8 @@ def _settings(
         "auto.leader.rebalance.enable": "false",
         "offsets.topic.replication.factor": count,
         "offsets.topic.num.partitions": "1",
+        # Empty groups go at a check, in the middle of whatever is asked.
+        "offsets.retention.check.interval.ms": str(_DAY_MS),
         "transaction.state.log.replication.factor": count,
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "1",

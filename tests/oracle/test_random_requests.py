@@ -93,5 +93,13 @@ def test_the_time_of_an_append_may_differ_and_other_records_may_not() -> None:
     assert Twins().differences(*map(fetched, others))
 
 
+def test_a_batch_is_of_the_same_producer_on_both_sides() -> None:
+    own = [build([(1, b"k", b"v")], producer_id=each, producer_epoch=0) for each in (3, 4)]
+    twins = Twins()
+    assert not twins.differences(fetched(own[0]), fetched(own[1]))
+    assert not twins.differences(fetched(own[0]), fetched(own[1]))
+    assert twins.differences(fetched(own[0]), fetched(own[0]))
+
+
 def fetched(records: bytes) -> PartitionData:
     return PartitionData(partition_index=0, records=(records,))

@@ -24,6 +24,7 @@ OPTIONS: Final = (
     *("--config", "group.initial.rebalance.delay.ms=0"),
     *("--config", "offsets.topic.num.partitions=1"),
     *("--config", "transaction.state.log.num.partitions=1"),
+    *("--config", "offsets.retention.check.interval.ms=86400000"),
     *("--racks", "r1"),
 )
 """How fencepost is served to be configured as the Kafka is."""

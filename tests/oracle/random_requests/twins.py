@@ -170,10 +170,16 @@ class Twins:
         if isinstance(left, str) and isinstance(right, str):
             return left == right or self._text(left, 0) == self._text(right, 1)
         if isinstance(left, (bytes, memoryview)) and isinstance(right, (bytes, memoryview)):
-            return _record_content(left) == _record_content(right)
+            return self._same_records(left, right)
         if _is_now(left) and _is_now(right):
             return True
         return left == right
+
+    def _same_records(self, left: bytes | memoryview, right: bytes | memoryview) -> bool:
+        """Whether batches are the same, each of the same producer."""
+        (ours, our_ids), (theirs, their_ids) = _record_content(left), _record_content(right)
+        producers = zip(our_ids, their_ids, strict=False)
+        return ours == theirs and all(self.pair("producer", *each) for each in producers)
 
     def _text(self, text: str, side: int) -> str:
         """A text without times and without what its cluster named for itself."""
@@ -210,18 +216,20 @@ def _spellings(value: object) -> tuple[str, ...]:
     return (str(value),)
 
 
-def _record_content(data: bytes | memoryview) -> list[bytes]:
-    """Batches without what each broker makes for itself, and unpacked.
+def _record_content(data: bytes | memoryview) -> tuple[list[bytes], list[int]]:
+    """Batches without what each broker makes for itself, and unpacked; the ids of their producers.
 
     That is the time of the append, and of a marker, how the broker itself compresses, and the
     checksum over all of it.
     """
-    found, content = bytes(data), []
+    found, content, producers = bytes(data), [], []
     while len(found) >= _BATCH_HEADER:
         batch = bytearray(found[: 12 + int.from_bytes(found[8:12], "big")])
         found = found[len(batch) :]
         attributes = int.from_bytes(batch[21:23], "big")
         batch[17:21] = bytes(4)
+        producers.append(int.from_bytes(batch[43:51], "big", signed=True))
+        batch[43:51] = bytes(8)
         if attributes & _LOG_APPEND_TIME:
             batch[35:43] = bytes(8)
         if attributes & _CONTROL:  # of the broker itself, at its time
@@ -230,7 +238,7 @@ def _record_content(data: bytes | memoryview) -> list[bytes]:
             batch[8:12] = bytes(4)
             batch[_BATCH_HEADER:] = decompress(attributes & _CODEC, batch[_BATCH_HEADER:])
         content.append(bytes(batch))
-    return [*content, found]
+    return [*content, found], producers
 
 
 def _is_now(value: object) -> bool:
