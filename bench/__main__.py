@@ -160,7 +160,8 @@ def about(
     load_shape = (
         f"{scale.records:,} records of {load.RECORD_BYTES:,} random bytes, uncompressed, "
         f"{servers.PARTITIONS} partitions, RF 1 unless said; {scale.python_records:,} with "
-        f"confluent-kafka; {scale.connections:,} idle connections; "
+        f"confluent-kafka, {scale.transaction_records:,} in transactions; "
+        f"{scale.connections:,} idle connections; "
         f"{scale.topics * scale.partitions:,} partitions."
     )
     return report.About(

@@ -39,6 +39,7 @@ class Scale:
 
     records: int = 1_500_000
     python_records: int = 200_000
+    transaction_records: int = 300_000
     requests: int = 10_000
     connections: int = 1_000
     topics: int = 10
@@ -55,6 +56,7 @@ class Scale:
 QUICK = Scale(
     records=150_000,
     python_records=50_000,
+    transaction_records=50_000,
     requests=2_000,
     connections=100,
     topics=2,
@@ -118,6 +120,19 @@ def c_client(kind: servers.Kind, scale: Scale) -> Values:
             "consume_cpu": spent / gigabytes,
             "rss_consumed": after.resident,
             "rss_peak": after.peak,
+        }
+
+
+def transactions(kind: servers.Kind, scale: Scale) -> Values:
+    """Transactions one after the other, each with its commit; CPU time is of the whole process."""
+    with settled(kind) as server:
+        server.create_bench_topic()
+        before = process.cpu_seconds(server.pid)
+        moved = load.transact(server, scale.transaction_records)
+        spent = process.cpu_seconds(server.pid) - before
+        return {
+            "transact_c": moved.per_second / 1e3,
+            "transact_cpu": spent * 1e3 / (moved.records / load.TRANSACTION_RECORDS),
         }
 
 
@@ -270,6 +285,7 @@ FIGURES = (
     Figure(name="startup", measure=startup),
     Figure(name="list-offsets", measure=list_offsets),
     Figure(name="c-client", measure=c_client),
+    Figure(name="transactions", measure=transactions),
     Figure(name="replicated", measure=replicated, peers=()),
     Figure(name="python-client", measure=python_client),
     Figure(name="connections", measure=idle_connections),

@@ -13,6 +13,8 @@ from importlib import metadata
 from bench import servers, tools
 
 RECORD_BYTES = 1024
+TRANSACTION_RECORDS = 100
+"""In each transaction."""
 DEADLINE_S = 120.0
 """A client that has not finished by then has failed, seconds."""
 
@@ -83,6 +85,15 @@ def produce(
     :raises LoadFailed: When any is refused, or the deadline passes.
     """
     return _run(client, "produce", server, topic or servers.TOPIC, records, acks)
+
+
+def transact(server: servers.Server, records: int) -> Moved:
+    """The C client produces to the bench topic in transactions of :data:`TRANSACTION_RECORDS`.
+
+    :raises LoadFailed: When one is not committed, or the deadline passes.
+    """
+    each = str(TRANSACTION_RECORDS)
+    return _run(Client.C, "transact", server, servers.TOPIC, records, each)
 
 
 def consume(client: Client, server: servers.Server, records: int) -> Moved:

@@ -172,6 +172,8 @@ class Kafka:
             "num.network.threads": "2",
             "num.io.threads": "4",
             "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
         }
         text = "".join(f"{key}={value}\n" for key, value in settings.items())

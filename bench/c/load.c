@@ -3,12 +3,15 @@
  * records with librdkafka and prints one line of JSON.
  *
  *   load produce BOOTSTRAP TOPIC PARTITIONS COUNT SIZE ACKS
+ *   load transact BOOTSTRAP TOPIC PARTITIONS COUNT SIZE EACH
  *   load consume BOOTSTRAP TOPIC PARTITIONS COUNT SIZE DEADLINE_S
  *   load version
  *
  * Produce: values of SIZE random bytes (they do not compress), partitions in
  * turn. One record a partition goes first, so that connections and leaders are
  * known when the clock starts; it stops when the last record is acknowledged.
+ * Transact: the same in transactions of EACH records, one after the other; one
+ * transaction goes first, and the clock stops when the last is committed.
  * Consume: all partitions from offset 0. The clock starts at the first record
  * and stops at the COUNTth, so finding the leaders is outside it here too.
  */
@@ -95,8 +98,7 @@ static void report(long count, long bytes, double seconds) {
                count, bytes, seconds, failed, first_error ? first_error : "");
 }
 
-static void produce(rd_kafka_conf_t *conf, char *name, int partitions, long count, size_t size,
-                    const char *acks) {
+static void set_producer(rd_kafka_conf_t *conf, const char *acks) {
         set(conf, "acks", acks);
         set(conf, "linger.ms", "5");
         set(conf, "compression.codec", "none");
@@ -104,6 +106,11 @@ static void produce(rd_kafka_conf_t *conf, char *name, int partitions, long coun
         set(conf, "queue.buffering.max.kbytes", "1048576");
         set(conf, "message.timeout.ms", "60000");
         rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+}
+
+static void produce(rd_kafka_conf_t *conf, char *name, int partitions, long count, size_t size,
+                    const char *acks) {
+        set_producer(conf, acks);
         rd_kafka_t *rk = client(RD_KAFKA_PRODUCER, conf);
         rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, name, NULL);
         char *pool = random_pool(size);
@@ -122,6 +129,40 @@ static void produce(rd_kafka_conf_t *conf, char *name, int partitions, long coun
                         rd_kafka_poll(rk, 0);
         }
         rd_kafka_flush(rk, PRODUCE_DEADLINE_MS);
+        report(acknowledged, acknowledged * (long)size, now_s() - start);
+
+        rd_kafka_topic_destroy(topic);
+        rd_kafka_destroy(rk);
+        free(pool);
+}
+
+static void check(const char *what, rd_kafka_error_t *error) {
+        if (error)
+                die(what, rd_kafka_error_string(error));
+}
+
+static void transact(rd_kafka_conf_t *conf, char *name, int partitions, long count, size_t size,
+                     long each) {
+        set_producer(conf, "all");
+        set(conf, "transactional.id", "fencepost-bench");
+        rd_kafka_t *rk = client(RD_KAFKA_PRODUCER, conf);
+        rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, name, NULL);
+        char *pool = random_pool(size);
+        check("init", rd_kafka_init_transactions(rk, PRODUCE_DEADLINE_MS));
+
+        double start = 0;
+        for (long sent = -each; sent < count;) {
+                check("begin", rd_kafka_begin_transaction(rk));
+                for (long i = 0; i < each && sent < count; i++, sent++) {
+                        char *value = pool + (size_t)((sent + each) % POOL) * size;
+                        send_one(rk, topic, (int)(i % partitions), value, size);
+                }
+                check("commit", rd_kafka_commit_transaction(rk, PRODUCE_DEADLINE_MS));
+                if (sent == 0) {
+                        start = now_s();
+                        acknowledged = 0;
+                }
+        }
         report(acknowledged, acknowledged * (long)size, now_s() - start);
 
         rd_kafka_topic_destroy(topic);
@@ -176,8 +217,8 @@ int main(int argc, char **argv) {
         if (argc == 2 && !strcmp(argv[1], "version"))
                 return printf("%s\n", rd_kafka_version_str()) < 0;
         if (argc != 8)
-                die("usage", "load produce|consume BOOTSTRAP TOPIC PARTITIONS COUNT SIZE "
-                             "ACKS|DEADLINE_S");
+                die("usage", "load produce|transact|consume BOOTSTRAP TOPIC PARTITIONS COUNT "
+                             "SIZE ACKS|EACH|DEADLINE_S");
         rd_kafka_conf_t *conf = rd_kafka_conf_new();
         set(conf, "bootstrap.servers", argv[2]);
         int partitions = atoi(argv[4]);
@@ -186,6 +227,8 @@ int main(int argc, char **argv) {
                 die("usage", "PARTITIONS and COUNT are positive numbers");
         if (!strcmp(argv[1], "produce"))
                 produce(conf, argv[3], partitions, count, (size_t)atol(argv[6]), argv[7]);
+        else if (!strcmp(argv[1], "transact"))
+                transact(conf, argv[3], partitions, count, (size_t)atol(argv[6]), atol(argv[7]));
         else
                 consume(conf, argv[3], partitions, count, atof(argv[7]));
         return 0;

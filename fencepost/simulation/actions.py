@@ -7,6 +7,8 @@ from fencepost.broker.controller import Fence
 from fencepost.broker.faults import kinds
 from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.faults.selectors import Apis
+from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
+from fencepost.broker.metadata.image import TRANSACTION_TOPIC
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node import tier_actions as tiering
 from fencepost.protocol.apis import BY_NAME
@@ -20,6 +22,7 @@ from fencepost.simulation.schedule import (
     LATE,
     LEAVE,
     LOST,
+    STABLE,
     TOPIC,
     UNCLEAN,
     Action,
@@ -238,8 +241,12 @@ TRANSACTION_ACTIONS: Final = frozenset(
         ActionKind.ARRIVE,
         ActionKind.END,
         ActionKind.READ,
+        ActionKind.COMMIT_OFFSET,
+        ActionKind.FETCH_OFFSET,
         ActionKind.ELECT_COORDINATOR,
         ActionKind.WIPE_COORDINATOR,
+        ActionKind.ELECT_GROUP_COORDINATOR,
+        ActionKind.WIPE_GROUP_COORDINATOR,
     }
 )
 """What seeds with transactions do besides."""
@@ -302,10 +309,22 @@ ACTIONS: Final[dict[ActionKind, _Performer]] = {
     ActionKind.READ: lambda world, action: world.transactions.read(
         action.other, action.partition, action.broker
     ),
+    ActionKind.COMMIT_OFFSET: lambda world, action: world.transactions.commit_offset(
+        action.other, action.partition, action.broker
+    ),
+    ActionKind.FETCH_OFFSET: lambda world, action: world.transactions.fetch_offset(
+        action.other, action.partition, action.broker, is_stable=action.how == STABLE
+    ),
     ActionKind.ELECT_COORDINATOR: lambda world, action: world.transactions.elect_coordinator(
-        action.partition, action.broker
+        TRANSACTION_TOPIC, action.partition, action.broker
     ),
     ActionKind.WIPE_COORDINATOR: lambda world, action: world.transactions.wipe_coordinator(
-        action.partition, action.broker
+        TRANSACTION_TOPIC, action.partition, action.broker
+    ),
+    ActionKind.ELECT_GROUP_COORDINATOR: lambda world, action: world.transactions.elect_coordinator(
+        OFFSETS_TOPIC, action.partition, action.broker
+    ),
+    ActionKind.WIPE_GROUP_COORDINATOR: lambda world, action: world.transactions.wipe_coordinator(
+        OFFSETS_TOPIC, action.partition, action.broker
     ),
 }

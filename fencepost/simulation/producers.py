@@ -25,6 +25,8 @@ from fencepost.simulation.schedule import ACKS_ALL, TOPIC
 from fencepost.simulation.setup import NO_CONSUMERS, Setup
 
 _PRODUCERS: Final = 5
+_FIRST_PRODUCER_ID: Final = 1 << 40
+"""Beside transactions, whose producers have what the controller gives out, from 0 on."""
 _COMPETITORS: Final = 2
 _MOST_RECORDS: Final = 3
 _TIMESTAMP: Final = 1_700_000_000_000
@@ -77,6 +79,7 @@ class Producers:
             ClientRequests(stage.send, f"producer-{n + 1}") for n in range(_COMPETITORS)
         ]
         self._has_ids = setup.is_tiered
+        self._first_id = _FIRST_PRODUCER_ID if setup.has_transactions else 0
         self._expects = setup.checks_offsets
         self._believed: dict[tuple[int, int], int] = {}
         """Where each competitor believes a partition's log to end."""
@@ -182,7 +185,7 @@ class Producers:
             records,
             base_offset=base,
             codec=codec,
-            producer_id=producer_id,
+            producer_id=self._first_id + producer_id,
             producer_epoch=epoch,
             base_sequence=0,
         )

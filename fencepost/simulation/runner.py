@@ -62,7 +62,8 @@ class Outcome:
     digest: int
     """Of all that was seen, in order."""
     admitted: Mapping[str, int] = field(default_factory=dict)
-    """How often consumers met each exception of `fencepost.simulation.consumers.admitted`."""
+    """How often each exception was met: of consumers `fencepost.simulation.consumers.admitted`, of
+    transactions `fencepost.simulation.transactions.ledger.SUCCESSORS_EPOCH`."""
 
     @property
     def trace(self) -> int:
@@ -121,7 +122,7 @@ def play(world: World, actions: Iterable[Action], *, heals: bool = True) -> Outc
         messages=world.messages,
         tainted=sum(bool(history.tainted) for history in world.checker.partitions),
         digest=world.checker.digest,
-        admitted=dict(world.applications.met),
+        admitted=dict(world.applications.met + world.transactions.admitted),
     )
 
 

@@ -11,8 +11,8 @@ line is the cluster, and each line after it one action:
 
 Nodes are broker ids, or ``controller``. ``p0`` is a partition, ``c1`` a client, ``a1``
 an application with a consumer (`fencepost.simulation.consumers`), ``x1`` a transactional producer,
-``r1`` a read_committed consumer, and ``s0`` a partition of ``__transaction_state``
-(`fencepost.simulation.transactions`).
+``r1`` a read_committed consumer, ``s0`` a partition of ``__transaction_state``, and ``g0`` one of
+``__consumer_offsets`` (`fencepost.simulation.transactions`).
 """
 
 import re
@@ -108,6 +108,15 @@ class ActionKind(StrEnum):
     """A transactional producer commits or aborts."""
     READ = "read"
     """A read_committed consumer fetches where it is."""
+    COMMIT_OFFSET = "commit-offset"
+    """A transactional producer commits an offset of its group in its transaction, or sends the
+    commit again that has no answer."""
+    FETCH_OFFSET = "fetch-offset"
+    """A consumer of that group asks what is committed, stable or not."""
+    ELECT_GROUP_COORDINATOR = "elect-group-coordinator"
+    """A partition of ``__consumer_offsets`` is led by another broker."""
+    WIPE_GROUP_COORDINATOR = "wipe-group-coordinator"
+    """A replica of ``__consumer_offsets`` loses its disk."""
     ELECT_COORDINATOR = "elect-coordinator"
     """A partition of ``__transaction_state`` is led by another broker."""
     WIPE_COORDINATOR = "wipe-coordinator"
@@ -179,6 +188,10 @@ FORMS: Final[dict[ActionKind, str]] = {
     ActionKind.ARRIVE: "x{other}",
     ActionKind.END: "x{other} {how} via {broker}",
     ActionKind.READ: "r{other} p{partition} from {broker}",
+    ActionKind.COMMIT_OFFSET: "x{other} p{partition} via {broker}",
+    ActionKind.FETCH_OFFSET: "x{other} p{partition} via {broker} {how}",
+    ActionKind.ELECT_GROUP_COORDINATOR: "g{partition} {broker}",
+    ActionKind.WIPE_GROUP_COORDINATOR: "g{partition} {broker}",
     ActionKind.ELECT_COORDINATOR: "s{partition} {broker}",
     ActionKind.WIPE_COORDINATOR: "s{partition} {broker}",
 }
@@ -200,6 +213,8 @@ LOST: Final = "lost"
 LATE: Final = "late"
 COMMITS: Final = "commit"
 ABORTS: Final = "abort"
+STABLE: Final = "stable"
+ANY: Final = "any"
 FAULTS: Final = ("error", "timeout", "delay", "hang-up", "hang-up-after", "drop", "corrupt")
 _BROKERS: Final = re.compile(r"\d+(,\d+)*")
 _WORDS: Final[dict[ActionKind, frozenset[str]]] = {
@@ -216,6 +231,7 @@ _WORDS: Final[dict[ActionKind, frozenset[str]]] = {
     ActionKind.CARRY: frozenset({ARRIVES, LOST}),
     ActionKind.SEND: frozenset({ARRIVES, LATE}),
     ActionKind.END: frozenset({COMMITS, ABORTS}),
+    ActionKind.FETCH_OFFSET: frozenset({STABLE, ANY}),
 }
 """What ``how`` may be."""
 

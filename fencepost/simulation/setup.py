@@ -23,7 +23,7 @@ OLD_FLOW: Final = "old"
 MIXED_FLOWS: Final = "mixed"
 TRANSACTIONS: Final = (NO_TRANSACTIONS, NEW_FLOW, OLD_FLOW, MIXED_FLOWS)
 """No transactional producers; or those that follow the flow of ``transaction.version`` 2 (KIP-890),
-the one before it, or each of them another one."""
+the one before it, or some of them each, of one id as well."""
 NEWEST_FETCH: Final = 18
 """The Fetch version of a cluster without a ceiling."""
 
@@ -57,6 +57,10 @@ class Setup:
     """Which applications there are; see `CONSUMERS`."""
     transactions: str = NO_TRANSACTIONS
     """Which transactional producers there are; see `TRANSACTIONS`."""
+    few_epochs: bool = False
+    """Whether the epochs of their producer ids are nearly used up."""
+    expires: bool = False
+    """Whether transactional ids and producer ids expire soon."""
     gate: bool = True
     """Whether ListOffsets waits after an election (KIP-207); off: ``list.offsets.gate=off``."""
 
@@ -88,6 +92,8 @@ class Setup:
             check=_CHECK if self.checks_offsets else "",
             consumers=f" consumers={self.consumers}" if self.consumers != NO_CONSUMERS else "",
             transactions=f" transactions={self.transactions}" if self.has_transactions else "",
+            few=_FEW_EPOCHS if self.few_epochs else "",
+            expires=_EXPIRES if self.expires else "",
             ids="" if self.first_id == 1 else f" ids.from={self.first_id}",
             gate="" if self.gate else _NO_GATE,
         )
@@ -95,10 +101,12 @@ class Setup:
 
 _CHECK: Final = " check=yes"
 _NO_GATE: Final = " gate=off"
+_FEW_EPOCHS: Final = " epochs=few"
+_EXPIRES: Final = " expires=yes"
 _SETUP: Final = (
     "cluster seed={seed} brokers={brokers} partitions={partitions} replicas={replication_factor}"
     " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}{tier}{check}"
-    "{consumers}{transactions}{ids}{gate}"
+    "{consumers}{transactions}{few}{expires}{ids}{gate}"
 )
 
 
@@ -119,6 +127,8 @@ def parse_setup(line: str) -> Setup:
         raise ScheduleError(f"tier is one of {', '.join(TIERS)}: {line!r}")
     checks = fields.pop("check") is not None
     gate = fields.pop("gate") is None
+    few_epochs = fields.pop("few") is not None
+    expires = fields.pop("expires") is not None
     consumers = fields.pop("consumers") or NO_CONSUMERS
     if consumers not in CONSUMERS:
         raise ScheduleError(f"consumers is one of {', '.join(CONSUMERS)}: {line!r}")
@@ -134,6 +144,8 @@ def parse_setup(line: str) -> Setup:
         checks_offsets=checks,
         consumers=consumers,
         transactions=transactions,
+        few_epochs=few_epochs,
+        expires=expires,
         gate=gate,
     )
 
@@ -150,8 +162,8 @@ def form_pattern(
 
 
 _PATTERN_OF_SETUP: Final = re.compile(
-    form_pattern(_SETUP.removesuffix("{tier}{check}{consumers}{transactions}{ids}{gate}")).pattern
+    form_pattern(_SETUP.partition("{tier}")[0]).pattern
     + rf"(?P<tier> tier=\S+)?(?P<check>{_CHECK})?(?: consumers=(?P<consumers>\S+))?"
-    r"(?: transactions=(?P<transactions>\S+))?"
+    rf"(?: transactions=(?P<transactions>\S+))?(?P<few>{_FEW_EPOCHS})?(?P<expires>{_EXPIRES})?"
     rf"(?: ids\.from=(?P<first_id>\d+))?(?P<gate>{_NO_GATE})?"
 )

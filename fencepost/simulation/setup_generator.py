@@ -27,6 +27,9 @@ _CHECKS: Final = 0.3
 _IDS_FROM_0: Final = 0.3
 """Share of the clusters whose first broker is 0."""
 _UNCLEAN_FOR_CONSUMERS: Final = 0.4
+_FEW_EPOCHS: Final = 0.3
+_EXPIRES: Final = 0.25
+"""Shares of the clusters with transactions."""
 
 
 def draw_setup(seed: int, rng: random.Random) -> Setup:
@@ -67,7 +70,7 @@ def draw_consumer_setup(seed: int, rng: random.Random) -> Setup:
 
 
 def draw_transaction_setup(seed: int, rng: random.Random) -> Setup:
-    """A cluster by chance for transactions, which loses nothing but by disks."""
+    """A cluster by chance for transactions, which loses nothing but by disks and by its tier."""
     setup = draw_setup(seed, rng)
     own = random.Random(f"transactions of {seed}")
     return replace(
@@ -75,7 +78,9 @@ def draw_transaction_setup(seed: int, rng: random.Random) -> Setup:
         transactions=own.choice((NEW_FLOW, NEW_FLOW, OLD_FLOW, MIXED_FLOWS)),
         partitions=own.choice((1, 2, 2, 3)),
         unclean=False,
+        few_epochs=own.random() < _FEW_EPOCHS,
+        expires=own.random() < _EXPIRES,
         fetch_version=NEWEST_FETCH,
-        tier=NO_TIER,
+        tier=own.choice(_TIERS),
         checks_offsets=False,
     )

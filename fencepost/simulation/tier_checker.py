@@ -5,7 +5,8 @@ segment whose metadata say that it is complete, batch by batch.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from fencepost.broker.core.events import Kind
 from fencepost.broker.node.broker import Broker
@@ -17,8 +18,12 @@ from fencepost.simulation.environment import SimulatedObjectStore
 from fencepost.simulation.history import Batch, PartitionHistory
 from fencepost.simulation.invariants import require
 from fencepost.simulation.schedule import TOPIC
+from fencepost.storage.log.producer_state import ProducerStateEntry
 from fencepost.storage.tier.object_store import ObjectKind
 from fencepost.storage.tier.segment_metadata import RemoteLogSegmentState, RemoteSegment
+
+_NEVER_MS: Final = 24 * 60 * 60_000
+"""No run takes a day."""
 
 
 class _TieredReplicaSnapshot:
@@ -83,6 +88,10 @@ class TierChecker:
         self._cluster = cluster
         self._objects = objects
         self._partitions = partitions
+        self._forgets_producers = any(
+            broker.configs.producer_id_expiration_ms < _NEVER_MS
+            for broker in cluster.brokers.values()
+        )
         self._whole: dict[str, tuple[int, tuple[Batch, ...]]] = {}
         """Segments that may be read, by key without suffix: partition and batches."""
         self._begun: dict[str, int] = {}
@@ -223,12 +232,22 @@ class TierChecker:
         for batch in history.committed.between(first, now.end):
             cached = log.epoch_for_offset(batch.base_offset)
             require(must.followers_know_the_epochs_of_the_tier, where, batch, cached)
+        if self._forgets_producers:
+            return
         expected = {}
         for batch in history.committed.between(0, now.end):
             if batch.producer is not None:
                 expected[batch.producer[0]] = batch
         known = {
-            each.producer_id: (each.producer_epoch, each.batches[-1].last_offset)
+            each.producer_id: (each.producer_epoch, _last_offset(each, expected))
             for each in log.producers()
         }
         require(must.followers_know_the_producers_of_the_tier, where, known, expected, first)
+
+
+def _last_offset(known: ProducerStateEntry, expected: Mapping[int, Batch]) -> int:
+    """A log knows no offset of a marker, and none of the epochs before the last."""
+    batch = expected.get(known.producer_id)
+    if batch is not None and batch.is_transactional:
+        return batch.next_offset - 1
+    return known.batches[-1].last_offset if known.batches else -1

@@ -7,6 +7,7 @@ from fencepost.broker.controller.auto_topic_creation import create_internal_topi
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.scheduler import ManualClock, advance
+from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.metadata.image import TRANSACTION_TOPIC, Address
 from fencepost.broker.network.links import BrokerId, ControllerEndpoint, ControllerRequest, Link
 from fencepost.broker.node import operator_actions
@@ -40,7 +41,12 @@ from fencepost.simulation.setup import (
     NO_CONSUMERS,
     Setup,
 )
-from fencepost.simulation.transactions.workload import TRANSACTION_CONFIGS, Transactions
+from fencepost.simulation.transactions.used_up_epochs import use_up_epochs
+from fencepost.simulation.transactions.workload import (
+    EXPIRATION_CONFIGS,
+    TRANSACTION_CONFIGS,
+    Transactions,
+)
 
 MOST_MESSAGES: Final = 6_000
 """Ten times what a cluster of this size has to say at most without being asked anything new."""
@@ -105,8 +111,11 @@ class World:
             stage.observe(self.cluster)
         self._deliver_unseen()
         if setup.has_transactions:
-            create_internal_topic(self.cluster.brokers[BrokerId(setup.first_id)], TRANSACTION_TOPIC)
+            for internal in (TRANSACTION_TOPIC, OFFSETS_TOPIC):
+                create_internal_topic(self.cluster.brokers[BrokerId(setup.first_id)], internal)
             self._deliver_unseen()
+        if setup.few_epochs:
+            use_up_epochs(self.cluster, setup.seed, self._deliver_unseen)
         enough = min(setup.min_insync_replicas, setup.replication_factor)
         self.checker = ClusterChecker(
             self.cluster,
@@ -173,6 +182,8 @@ class World:
             self.settle()
             refused = self.producers.last_error
             require(must.healed_partitions_take_records, index, refused.name if refused else None)
+        while self.transactions.read_on():
+            self.settle()
         self.transactions.check_healed()
         self._read_to_the_end()
 
@@ -243,6 +254,8 @@ def _options(setup: Setup, stage: RunEnvironment) -> ClusterOptions:
         configs |= {**_CONSUMERS, "offsets.topic.replication.factor": str(factor)}
     if setup.has_transactions:
         configs |= TRANSACTION_CONFIGS
+    if setup.expires:
+        configs |= EXPIRATION_CONFIGS
     if setup.tier == FROM_LAST:
         configs["follower.fetch.last.tiered.offset.enable"] = "true"
     topic = NewTopic(

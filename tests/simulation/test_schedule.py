@@ -8,6 +8,7 @@ from fencepost.simulation.schedule import (
     ABORTS,
     ACKS_ALL,
     ACKS_LEADER,
+    ANY,
     ARRIVES,
     BACK,
     CLEAN,
@@ -22,6 +23,7 @@ from fencepost.simulation.schedule import (
     LATE,
     LEAVE,
     LOST,
+    STABLE,
     STAY,
     UNCLEAN,
     Action,
@@ -52,6 +54,7 @@ WORDS = {
     ActionKind.CARRY: [ARRIVES, LOST],
     ActionKind.SEND: [ARRIVES, LATE],
     ActionKind.END: [COMMITS, ABORTS],
+    ActionKind.FETCH_OFFSET: [STABLE, ANY],
 }
 NUMBERS = st.integers(0, 100_000)
 NODES = st.integers(1, 100_000) | st.just(CONTROLLER_NUMBER)
@@ -84,6 +87,8 @@ SETUPS = st.builds(
     checks_offsets=st.booleans(),
     consumers=st.sampled_from(CONSUMERS),
     transactions=st.sampled_from(TRANSACTIONS),
+    few_epochs=st.booleans(),
+    expires=st.booleans(),
 )
 
 
@@ -109,6 +114,8 @@ def test_a_printed_schedule_is_the_same_schedule(setup: Setup, done: list[Action
         ("settle", Action(ActionKind.SETTLE)),
         ("store fails 3", Action(ActionKind.STORE, amount=3, how="fails")),
         ("delete-local p1", Action(ActionKind.DELETE_LOCAL, 1)),
+        ("fetch-offset x3 p1 via 2 any", Action(ActionKind.FETCH_OFFSET, 1, 2, other=3, how="any")),
+        ("wipe-group-coordinator g1 2", Action(ActionKind.WIPE_GROUP_COORDINATOR, 1, 2)),
     ],
 )
 def test_how_actions_are_written(line: str, action: Action) -> None:

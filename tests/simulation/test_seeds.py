@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -11,6 +12,7 @@ from fencepost.simulation.actions import APPLICATION_ACTIONS, TRANSACTION_ACTION
 from fencepost.simulation.consumers.admitted import ADMITTED, Admitted
 from fencepost.simulation.runner import replay, run_seed
 from fencepost.simulation.schedule import ActionKind, parse
+from fencepost.simulation.transactions.ledger import SUCCESSORS_EPOCH
 from tests.harness.run import run
 
 SEEDS: Final = int(os.environ.get("FENCEPOST_SIMULATION_SEEDS", "60"))
@@ -112,7 +114,7 @@ def test_seeds_with_consumers_come_to_all_that_applications_do() -> None:
 def test_seeds_with_transactions_come_to_all_that_producers_do() -> None:
     done = {
         action.kind
-        for seed in range(10)
+        for seed in range(16)
         for action in run_seed(seed, 300, transactions=True).schedule.actions
     }
     assert done >= TRANSACTION_ACTIONS
@@ -123,6 +125,11 @@ def test_seeds_with_transactions_come_to_all_that_producers_do() -> None:
 def test_each_exception_that_is_admitted_is_met(exception: Admitted) -> None:
     seed = MET_BY[exception.name]
     assert exception.name in run_seed(seed, consumers=True).admitted
+
+
+def test_the_epoch_of_a_successor_is_admitted_where_flows_are_mixed() -> None:
+    file = Path(__file__).parent / "schedules" / "transactions-successors-epoch.txt"
+    assert replay(parse(file.read_text())).admitted == {SUCCESSORS_EPOCH: 1}
 
 
 @pytest.mark.unmeasured

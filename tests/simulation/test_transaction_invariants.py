@@ -14,7 +14,12 @@ from fencepost.simulation.invariants import InvariantViolation, require
 from fencepost.simulation.schedule import TOPIC
 from fencepost.simulation.transactions import invariants as must
 from fencepost.simulation.transactions.coordinator_checker import CoordinatorChecker
-from fencepost.simulation.transactions.ledger import Ledger, ProducerEpoch, SentBatch
+from fencepost.simulation.transactions.ledger import (
+    GroupPartition,
+    Ledger,
+    ProducerEpoch,
+    SentBatch,
+)
 from fencepost.simulation.transactions.marker_checker import MarkerChecker
 from fencepost.simulation.transactions.workload import TRANSACTION_CONFIGS
 from fencepost.storage.log.segmented_log import SegmentedLog
@@ -24,6 +29,7 @@ from tests.simulation.mutants import MUTANTS
 
 TRANSACTION = 1
 """Of FindCoordinator."""
+GROUP = GroupPartition("g", 0)
 
 
 class History:
@@ -74,10 +80,10 @@ def sent(
     ledger: Ledger, *, acknowledged: int, unknown: int = 0, commits: bool = True
 ) -> list[SentBatch]:
     """The batches of one transaction."""
-    transaction = ledger.begin("x1")
+    transaction = ledger.begin("x1", "x")
     transaction.asked_to_commit = commits
     for at in range(acknowledged + unknown):
-        batch = SentBatch(transaction, at, b"", at, 1, is_acknowledged=at < acknowledged)
+        batch = SentBatch(transaction, at, b"", at, 1, 0, is_acknowledged=at < acknowledged)
         transaction.batches.append(batch)
     return transaction.batches
 
@@ -104,6 +110,38 @@ def test_a_consumer_gets_a_record_of_an_aborted_or_an_open_transaction() -> None
     assert must.transactions_are_isolated("r1", other)
 
 
+def test_a_consumer_finds_an_offset_of_an_aborted_or_an_open_transaction() -> None:
+    ledger = Ledger()
+    transaction = ledger.begin("x1", "x")
+    offset = ledger.commit_offset(transaction, GROUP)
+    assert must.offsets_are_isolated("r1", GROUP, offset)
+    transaction.asked_to_commit = True
+    assert must.offsets_are_isolated("r1", GROUP, offset) is None
+    transaction.told = False
+    assert must.offsets_are_isolated("r1", GROUP, offset)
+    assert must.offsets_are_isolated("r1", GROUP, None)
+
+
+def test_an_offset_is_committed_and_the_records_of_its_transaction_are_not() -> None:
+    ledger = Ledger()
+    (batch,) = sent(ledger, acknowledged=1)
+    offset = ledger.commit_offset(batch.transaction, GROUP)
+    check = must.offsets_are_atomic
+    assert check(GROUP, offset, [offset], {batch}) is None
+    assert check(GROUP, offset, [offset], None) is None
+    assert check(GROUP, offset, [offset], set())
+    assert check(GROUP, None, [offset], {batch})
+    ledger.end(batch.transaction, commits=True)
+    later = ledger.commit_offset(ledger.begin("x1", "x"), GROUP)
+    assert check(GROUP, offset, [offset, later], {batch})
+    assert check(GROUP, later, [offset, later], {batch}) is None
+
+
+def test_an_offset_stays_unstable_when_all_is_well_again() -> None:
+    assert must.offsets_become_stable(GROUP, 4) is None
+    assert must.offsets_become_stable(GROUP, None)
+
+
 def test_a_marker_comes_without_a_decision(history: History) -> None:
     history.write(7, 0)
     history.check()
@@ -123,17 +161,17 @@ def test_the_last_stable_offset_passes_an_open_transaction(
 
 def test_two_producers_of_an_id_get_the_same_epoch() -> None:
     ledger = Ledger()
-    ledger.give("x", ProducerEpoch(7, 0))
-    ledger.give("x", ProducerEpoch(7, 1))
-    ledger.give("x", ProducerEpoch(7, 1), is_repeated=True)
+    ledger.give("x", ProducerEpoch(7, 0), "p1", is_new_flow=True)
+    ledger.give("x", ProducerEpoch(7, 1), "p1", is_new_flow=True)
+    ledger.give("x", ProducerEpoch(7, 1), "p1", is_new_flow=True, is_repeated=True)
     with pytest.raises(InvariantViolation, match="one_epoch_of_an_id_is_given_once"):
-        ledger.give("x", ProducerEpoch(7, 1))
+        ledger.give("x", ProducerEpoch(7, 1), "p1", is_new_flow=True)
 
 
 def test_a_leader_takes_a_record_of_an_epoch_that_has_a_successor(history: History) -> None:
-    history.ledger.give("x", ProducerEpoch(7, 0))
+    history.ledger.give("x", ProducerEpoch(7, 0), "p1", is_new_flow=True)
     history.check()
-    history.ledger.give("x", ProducerEpoch(7, 1))
+    history.ledger.give("x", ProducerEpoch(7, 1), "p1", is_new_flow=True)
     history.write(7, 0)
     history.check()  # what a step does at once may be in either order
     history.write(7, 0, 1)

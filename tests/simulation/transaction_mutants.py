@@ -9,7 +9,20 @@ from typing import Final
 import pytest
 
 from fencepost.broker.coordinator.commit_queue import LoadedBatch, ReplicaLog
-from fencepost.broker.transactions import requests, transaction_partitions
+from fencepost.broker.coordinator.shard import (
+    CoordinatorShard,
+    EndTransaction,
+    LoggedRecord,
+)
+from fencepost.broker.core.async_tasks import AsyncSteps
+from fencepost.broker.groups.group_coordinator import GroupCoordinatorShard
+from fencepost.broker.groups.records import CoordinatorRecord, ReplayedState
+from fencepost.broker.tiering.remote_index_cache import RemoteIndexCache
+from fencepost.broker.transactions import (
+    requests,
+    transaction_coordinator,
+    transaction_partitions,
+)
 from fencepost.broker.transactions.marker_channel import MarkerChannel, PendingMarkers
 from fencepost.broker.transactions.producer_epochs import GenerateProducerId, decide_producer
 from fencepost.broker.transactions.records import TransactionRecord
@@ -19,8 +32,13 @@ from fencepost.broker.transactions.transaction_metadata import (
     TopicPartition,
     TransactionMetadata,
 )
+from fencepost.broker.transactions.transaction_state import TransactionState
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.records import NO_PRODUCER_ID
 from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.log.transactions import AbortedTransaction
+from fencepost.storage.tier.object_store import ObjectStore
+from fencepost.storage.tier.segment_metadata import RemoteSegment
 from tests.simulation.mutant import Inject, Mutant
 
 
@@ -126,10 +144,73 @@ def markers_sent_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MarkerChannel, "_wait", forget)
 
 
+def offsets_not_pending(patch: pytest.MonkeyPatch) -> None:
+    """What a transaction commits is the group's at once."""
+    whole = ReplayedState.replay_logged
+
+    def replay_logged(self: ReplayedState, logged: LoggedRecord[CoordinatorRecord]) -> None:
+        whole(self, logged._replace(producer_id=NO_PRODUCER_ID))
+
+    patch.setattr(ReplayedState, "replay_logged", replay_logged)
+
+
+def aborted_offsets_kept(patch: pytest.MonkeyPatch) -> None:
+    """The offsets of a transaction become the group's whatever its marker says."""
+    whole = ReplayedState.end_transaction
+
+    def end_transaction(self: ReplayedState, ended: EndTransaction) -> None:
+        whole(self, ended._replace(committed=True))
+
+    patch.setattr(ReplayedState, "end_transaction", end_transaction)
+
+
+def pending_offsets_dropped(patch: pytest.MonkeyPatch) -> None:
+    """A marker ends a transaction, and its offsets do not become the group's."""
+
+    def end_transaction(self: ReplayedState, ended: EndTransaction) -> None:
+        self.pending.end(ended.producer_id)
+
+    patch.setattr(ReplayedState, "end_transaction", end_transaction)
+
+
+def offset_markers_not_replayed(patch: pytest.MonkeyPatch) -> None:
+    """A coordinator of groups that loads does not read markers."""
+
+    def loaded(
+        self: GroupCoordinatorShard, batch: LoadedBatch
+    ) -> Iterator[tuple[int, LoggedRecord[CoordinatorRecord] | EndTransaction]]:
+        if batch.marker is None:
+            yield from CoordinatorShard._loaded(self, batch)
+
+    patch.setattr(GroupCoordinatorShard, "_loaded", loaded)
+
+
+def aborted_transactions_of_the_tier_not_listed(patch: pytest.MonkeyPatch) -> None:
+    """Segments in the tier have no index of aborted transactions."""
+
+    def transactions(
+        _self: RemoteIndexCache, _objects: ObjectStore, _segment: RemoteSegment
+    ) -> AsyncSteps[list[AbortedTransaction]]:
+        yield from ()
+        return []
+
+    patch.setattr(RemoteIndexCache, "transactions", transactions)
+
+
+def producer_ids_kept(patch: pytest.MonkeyPatch) -> None:
+    """A producer goes on with its id when the epochs are used up."""
+    patch.setattr(TransactionMetadata, "is_epoch_exhausted", property(lambda _self: False))
+
+
+def open_transactions_expire(patch: pytest.MonkeyPatch) -> None:
+    """A transactional id expires with its transaction open."""
+    patch.setattr(transaction_coordinator, "IDLE", frozenset(TransactionState))
+
+
 _TORN: Final = frozenset({"transactions_are_atomic"})
 _MUTANTS: Final[tuple[tuple[str, Inject, Collection[str], int], ...]] = (
-    ("the markers of all partitions", one_marker_enough, _TORN, 1),
-    ("the wait for the decision", answered_before_the_commit, _TORN, 2),
+    ("the markers of all partitions", one_marker_enough, _TORN, 2),
+    ("the wait for the decision", answered_before_the_commit, _TORN, 5),
     (
         "the list of aborted transactions",
         aborted_transactions_not_listed,
@@ -161,7 +242,34 @@ _MUTANTS: Final[tuple[tuple[str, Inject, Collection[str], int], ...]] = (
         {"coordinators_are_what_their_log_says"},
         0,
     ),
-    ("markers that are sent again", markers_sent_once, {"transactions_come_to_an_end"}, 9),
+    ("markers that are sent again", markers_sent_once, {"transactions_come_to_an_end"}, 14),
+    ("the wait of offsets for the marker", offsets_not_pending, {"offsets_are_isolated"}, 1),
+    ("offsets that are aborted", aborted_offsets_kept, {"offsets_are_isolated"}, 1),
+    ("offsets that are committed", pending_offsets_dropped, {"offsets_are_atomic"}, 1),
+    (
+        "the markers at the load of groups",
+        offset_markers_not_replayed,
+        {"offsets_become_stable", "offsets_are_atomic"},
+        2,
+    ),
+    (
+        "the index of aborted transactions in the tier",
+        aborted_transactions_of_the_tier_not_listed,
+        {"transactions_are_isolated"},
+        1,
+    ),
+    (
+        "another producer id after the last epoch",
+        producer_ids_kept,
+        {"one_epoch_of_an_id_is_given_once", "nothing_fails"},
+        5,
+    ),
+    (
+        "the memory of ids with an open transaction",
+        open_transactions_expire,
+        {"transactions_come_to_an_end", "coordinators_are_what_their_log_says"},
+        0,
+    ),
 )
 TRANSACTION_MUTANTS: Final = tuple(
     Mutant(

@@ -6,6 +6,14 @@ of an ended transaction is fenced; a repeated EndTxn has the epoch before the pr
 producer of that flow may abort without having added a partition, because it cannot know whether the
 leader has added one; it may not commit nothing.
 
+An epoch may also be the one before the present one because a successor came, and not because an end
+bumped it. If the successor follows the flow before version 2 and has ended its transaction, a
+zombie of version 2 that asks for the same end is told that it is done, and gets the epoch of its
+successor: Kafka 4.3.1 does so too (``retryOnEpochBump`` does not look at the flow of the last end;
+tests/broker/transactions has its answers). Nothing of the zombie's is committed by that, but both
+may write then. Where all producers of an id follow version 2 this can't happen, as each of a
+successor's ends bumps the epoch further.
+
 An abort by the coordinator, of a transaction that takes too long or whose producer has a successor,
 bumps the epoch in both flows, so that its producer is fenced.
 """

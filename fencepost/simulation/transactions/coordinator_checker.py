@@ -46,6 +46,8 @@ class _Playback:
     """A log, replayed up to an offset (exclusive)."""
 
     end: int = 0
+    epoch: int = -1
+    """The newest leader epoch in which that was committed."""
     state: ReplayedTransactions = field(default_factory=ReplayedTransactions)
 
     def play(self, log: Log, until: int) -> list[TransactionRecord]:
@@ -126,6 +128,7 @@ class CoordinatorChecker:
         decided = self._decided.setdefault(index, _Playback())
         if replica.high_watermark <= decided.end:
             return
+        decided.epoch = max(decided.epoch, replica.leader_epoch)
         for record in decided.play(replica.log, replica.high_watermark):
             metadata = record.value
             if metadata is None or metadata.state not in PREPARING:
@@ -154,8 +157,13 @@ class CoordinatorChecker:
             self._require_same(where, shard.latest, watched.log)
 
     def _check_succession(self, where: str, index: int, replica: Replica) -> None:
-        """A coordinator has taken over: its log has all that the ones before have decided."""
+        """A coordinator has taken over: its log has all that the ones before have decided.
+
+        One that learns late of its election may have had a successor, which has decided more.
+        """
         decided, found = self._decided[index], _Playback()
+        if replica.leader_epoch < decided.epoch:
+            return
         found.play(replica.log, min(decided.end, replica.log.log_end_offset))
         self._require_same(f"{where}, which takes over", found.state, decided)
 

@@ -2,14 +2,18 @@
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.metadata.image import NO_LEADER, TRANSACTION_TOPIC
 from fencepost.simulation.schedule import (
     ABORTS,
+    ANY,
     ARRIVES,
     COMMITS,
     LATE,
+    STABLE,
     TOPIC,
     Action,
     ActionKind,
@@ -21,6 +25,7 @@ from fencepost.simulation.world import World
 _FAULTS: Final = 0.4
 _REPAIRS: Final = 4
 _OTHER_CLIENTS: Final = 0.4
+_MORE_TIME: Final = 4
 _IMPATIENCE: Final = 0.03
 """How likely a producer aborts that waits for answers."""
 _LEADER_SHARE: Final = 0.85
@@ -35,8 +40,9 @@ class TransactionActions:
         self._transactions = world.transactions
         self._rng = rng = random.Random(f"transactions {world.setup.seed}")
         has_any = world.setup.has_transactions
-        self._share = rng.choice((0.15, 0.25, 0.35)) if has_any else 0.0
-        self._settles = rng.choice((0.02, 0.06, 0.15))
+        self._share = rng.choice((0.2, 0.3, 0.4)) if has_any else 0.0
+        self._offsets = rng.choice((0.0, 0.2, 0.4))
+        self._settles = rng.choice((0.04, 0.1, 0.25))
         self._reads = rng.choice((0.05, 0.15))
         self._elections = rng.choice((0.0, 0.01, 0.04))
         self._wipes = rng.choice((0.0, 0.0, 0.005, 0.02))
@@ -55,6 +61,8 @@ class TransactionActions:
             weights[kind] *= _REPAIRS
         for kind in (ActionKind.PRODUCE, ActionKind.CONSUME, ActionKind.LIST):
             weights[kind] *= _OTHER_CLIENTS
+        if self._world.setup.expires:
+            weights[ActionKind.ADVANCE] *= _MORE_TIME
 
     def next(self) -> Action | None:
         """The next action, or None where it is for others to do something."""
@@ -65,6 +73,9 @@ class TransactionActions:
         for kind, share in (
             (ActionKind.ELECT_COORDINATOR, self._elections),
             (ActionKind.WIPE_COORDINATOR, self._wipes),
+            (ActionKind.ELECT_GROUP_COORDINATOR, self._elections * bool(self._offsets)),
+            (ActionKind.WIPE_GROUP_COORDINATOR, self._wipes * bool(self._offsets)),
+            (ActionKind.FETCH_OFFSET, self._reads * self._offsets),
             (ActionKind.READ, self._reads),
             (ActionKind.SETTLE, self._settles),
         ):
@@ -74,9 +85,9 @@ class TransactionActions:
         return self._of_producer(rng.choice([*PRODUCERS]))
 
     def of_coordinator(self, kind: ActionKind) -> Action:
-        """Something happens to a replica of ``__transaction_state``."""
+        """Something happens to a replica of a coordinator's topic."""
         index = self._rng.randrange(STATE_PARTITIONS)
-        partition = self._world.cluster.controller.partition(TRANSACTION_TOPIC, index)
+        partition = self._world.cluster.controller.partition(_TOPICS[kind], index)
         return Action(kind, index, self._rng.choice(partition.replicas))
 
     def read(self) -> Action:
@@ -84,6 +95,14 @@ class TransactionActions:
         index = self._partition()
         broker = self._leader(index)
         return Action(ActionKind.READ, index, broker, other=self._rng.choice(READERS))
+
+    def fetch_offset(self) -> Action:
+        """A consumer asks for a committed offset."""
+        rng = self._rng
+        number, how = rng.choice([*PRODUCERS]), rng.choice((STABLE, ANY))
+        return Action(
+            ActionKind.FETCH_OFFSET, self._partition(), self._broker(), other=number, how=how
+        )
 
     def _of_producer(self, number: int) -> Action:
         rng, producer = self._rng, self._transactions.producers[number]
@@ -94,6 +113,9 @@ class TransactionActions:
         if producer.phase is not Phase.READY or rng.random() < self._end_share(producer):
             how = COMMITS if producer.may_commit and rng.random() < self._commits else ABORTS
             return Action(ActionKind.END, broker=self._broker(), other=number, how=how)
+        if rng.random() < self._offsets:
+            index = rng.choice(producer.unanswered_offsets or range(self._world.setup.partitions))
+            return Action(ActionKind.COMMIT_OFFSET, index, self._broker(), other=number)
         index = rng.choice(producer.unanswered or range(self._world.setup.partitions))
         how = LATE if rng.random() < self._late else ARRIVES
         return Action(ActionKind.SEND, index, self._leader(index), other=number, how=how)
@@ -118,9 +140,15 @@ class TransactionActions:
         return partition.leader
 
 
+_TOPICS: Final = {
+    ActionKind.ELECT_COORDINATOR: TRANSACTION_TOPIC,
+    ActionKind.WIPE_COORDINATOR: TRANSACTION_TOPIC,
+    ActionKind.ELECT_GROUP_COORDINATOR: OFFSETS_TOPIC,
+    ActionKind.WIPE_GROUP_COORDINATOR: OFFSETS_TOPIC,
+}
 _GENERATORS: Final[dict[ActionKind, Callable[[TransactionActions], Action]]] = {
-    ActionKind.ELECT_COORDINATOR: lambda dice: dice.of_coordinator(ActionKind.ELECT_COORDINATOR),
-    ActionKind.WIPE_COORDINATOR: lambda dice: dice.of_coordinator(ActionKind.WIPE_COORDINATOR),
+    **{kind: partial(TransactionActions.of_coordinator, kind=kind) for kind in _TOPICS},
+    ActionKind.FETCH_OFFSET: TransactionActions.fetch_offset,
     ActionKind.READ: TransactionActions.read,
     ActionKind.SETTLE: lambda _dice: Action(ActionKind.SETTLE),
 }

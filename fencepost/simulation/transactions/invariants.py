@@ -1,14 +1,16 @@
 """The invariants of transactions. Each function checks one; it returns the violation, or None."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from fencepost.broker.transactions.transaction_metadata import TransactionMetadata
     from fencepost.simulation.history import Batch
     from fencepost.simulation.transactions.ledger import (
+        GroupPartition,
         ProducerEpoch,
         SentBatch,
+        SentOffset,
         SentTransaction,
     )
 
@@ -35,10 +37,53 @@ def transactions_are_atomic(
 
 def transactions_are_isolated(who: str, batch: "SentBatch") -> Problem:
     """A read_committed consumer gets nothing of an aborted or open transaction."""
-    transaction = batch.transaction
-    if transaction.asked_to_commit and transaction.told is not False:
+    if batch.transaction.may_be_committed:
         return None
-    return f"{who}: got a batch of {transaction}"
+    return f"{who}: got a batch of {batch.transaction}"
+
+
+def offsets_are_isolated(who: str, key: "GroupPartition", sent: "SentOffset | None") -> Problem:
+    """A consumer finds no offset committed by an aborted or open transaction.
+
+    :param sent: What was found; None where no producer has committed it.
+    """
+    if sent is not None and sent.transaction.may_be_committed:
+        return None
+    found = "no producer" if sent is None else str(sent.transaction)
+    return f"{who}: offset of {key.group} for p{key.partition} is of {found}"
+
+
+def offsets_are_atomic(
+    key: "GroupPartition",
+    shown: "SentOffset | None",
+    committed: Collection["SentOffset"],
+    visible: Collection["SentBatch"] | None,
+) -> Problem:
+    """A group's stable offset is of its last transaction that is committed, with all its records.
+
+    :param shown: The committed offset.
+    :param committed: The offsets of transactions that are known to be committed.
+    :param visible: The batches that read_committed consumers see in the end, or that logs hold no
+        more; None before the end.
+    """
+    where = f"offset of {key.group} for p{key.partition}"
+    if shown is None:
+        lost = next(iter(committed), None)
+        return None if lost is None else f"{where}: none, of {lost.transaction} is {lost.offset}"
+    of = f"{where}: {shown.offset} of {shown.transaction}"
+    later = [each for each in committed if _is_over(shown.transaction, each.transaction)]
+    if later:
+        return f"{of}, and not {later[0].offset} of {later[0].transaction}"
+    acknowledged = [batch for batch in shown.transaction.batches if batch.is_acknowledged]
+    missing = [b for b in acknowledged if visible is not None and b not in visible]
+    if missing:
+        return f"{of}, of which a batch in p{missing[0].index} is not visible"
+    return None
+
+
+def _is_over(one: "SentTransaction", other: "SentTransaction") -> bool:
+    """Whether a transaction had ended when another one began."""
+    return one.closed is not None and one.closed < other.begun
 
 
 def markers_follow_decisions(where: str, marker: "Batch", is_decided: bool) -> Problem:
@@ -106,14 +151,27 @@ def transactions_come_to_an_end(
     return f"p{index}: last stable offset {last_stable_offset}, high watermark {high_watermark}"
 
 
+def offsets_become_stable(key: "GroupPartition", found: int | None) -> Problem:
+    """Once all is well again a group's offsets can be fetched, and no transaction holds them back.
+
+    :param found: What is committed; None with an error.
+    """
+    return (
+        None if found is not None else f"offset of {key.group} for p{key.partition} is not stable"
+    )
+
+
 INVARIANTS: Final = (
     transactions_are_atomic,
     transactions_are_isolated,
+    offsets_are_isolated,
+    offsets_are_atomic,
     markers_follow_decisions,
     last_stable_offsets_stop_at_open_transactions,
     one_epoch_of_an_id_is_given_once,
     one_epoch_of_an_id_is_alive,
     coordinators_are_what_their_log_says,
     transactions_come_to_an_end,
+    offsets_become_stable,
 )
 """All of them."""

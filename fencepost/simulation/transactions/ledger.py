@@ -4,8 +4,9 @@ It knows nothing of coordinators: a transaction is what one producer sent betwee
 it has asked for the commit, and what it was told of the end.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fencepost.simulation.invariants import require
 from fencepost.simulation.transactions import invariants as must
@@ -28,6 +29,24 @@ class SentBatch:
     data: bytes
     crc: int
     record_count: int
+    timestamp_ms: int
+    is_acknowledged: bool = False
+
+
+class GroupPartition(NamedTuple):
+    """What offsets are committed for."""
+
+    group: str
+    partition: int
+
+
+@dataclass(slots=True, eq=False)
+class SentOffset:
+    """An offset that a transactional producer has committed at least once; each is another."""
+
+    transaction: "SentTransaction"
+    key: GroupPartition
+    offset: int
     is_acknowledged: bool = False
 
 
@@ -37,11 +56,22 @@ class SentTransaction:
 
     name: str
     """For a report: producer and number."""
+    begun: int
+    """When it began; moments of a ledger are numbers that rise."""
+    closed: int | None = None
+    """When it had certainly ended, if it has: its producer was told, or has a successor."""
     batches: list[SentBatch] = field(default_factory=list)
+    offsets: dict[int, SentOffset] = field(default_factory=dict)
+    """Of the producer's group, by partition."""
     asked_to_commit: bool = False
     """Whether an EndTxn was sent that commits it."""
     told: bool | None = None
     """Whether the producer was told that it is committed, or aborted; None: neither yet."""
+
+    @property
+    def may_be_committed(self) -> bool:
+        """Whether read_committed consumers may see it."""
+        return self.asked_to_commit and self.told is not False
 
     def __str__(self) -> str:
         told = {None: "not told", True: "told that it is committed", False: "told of the abort"}
@@ -49,10 +79,24 @@ class SentTransaction:
         return f"{self.name} ({asked}, {told[self.told]})"
 
 
+SUCCESSORS_EPOCH: Final = "successors_epoch"
+"""Admitted, as in Kafka 4.3: a zombie of the flow of version 2 aborts, and is given the epoch of
+its successor of the flow before. See `fencepost.broker.transactions.end_transaction`."""
+
+
 class Ledger:
     """All that the transactional producers of a cluster know."""
 
     def __init__(self) -> None:
+        self.admitted: Counter[str] = Counter()
+        """How often exceptions were met, by name."""
+        self.offsets: dict[tuple[GroupPartition, int], SentOffset] = {}
+        """All that were committed, by what for and by themselves."""
+        self._moment = 0
+        self._open: dict[str, list[SentTransaction]] = {}
+        """The transactions of each transactional id that may be open."""
+        self._holders: dict[ProducerEpoch, tuple[str, bool]] = {}
+        """Which producer has got an epoch first, and whether it follows the new flow."""
         self.transactions: list[SentTransaction] = []
         self.batches: dict[int, SentBatch] = {}
         """By checksum, which tells them apart: each has another value."""
@@ -65,17 +109,40 @@ class Ledger:
         self._settled: dict[str, int] = {}
         """The same, before this step."""
 
-    def begin(self, name: str) -> SentTransaction:
+    def begin(self, name: str, transactional_id: str) -> SentTransaction:
         """A producer begins a transaction."""
-        transaction = SentTransaction(f"{name} t{len(self.transactions) + 1}")
+        self._moment += 1
+        transaction = SentTransaction(f"{name} t{len(self.transactions) + 1}", self._moment)
         self.transactions.append(transaction)
+        self._open.setdefault(transactional_id, []).append(transaction)
         return transaction
 
+    def end(self, transaction: SentTransaction, *, commits: bool) -> None:
+        """A producer is told that its transaction is committed, or aborted."""
+        self._moment += 1
+        transaction.told = commits
+        if transaction.closed is None:
+            transaction.closed = self._moment
+
+    def commit_offset(self, transaction: SentTransaction, key: GroupPartition) -> SentOffset:
+        """A producer commits an offset, which no one has committed before."""
+        sent = SentOffset(transaction, key, len(self.offsets) + 1)
+        transaction.offsets[key.partition] = sent
+        self.offsets[key, sent.offset] = sent
+        return sent
+
     def give(
-        self, transactional_id: str, producer: ProducerEpoch, *, is_repeated: bool = False
+        self,
+        transactional_id: str,
+        producer: ProducerEpoch,
+        holder: str,
+        *,
+        is_new_flow: bool,
+        is_repeated: bool = False,
     ) -> None:
         """An answer gives a producer its id and epoch.
 
+        :param holder: The producer's name.
         :param is_repeated: Whether an answer to the same request may have had them before.
         """
         known = self._ranks.get(producer)
@@ -84,8 +151,25 @@ class Ledger:
         )
         if known is None:
             known = self._ranks[producer] = len(self._ranks)
+            self._holders[producer] = (holder, is_new_flow)
+            self._close_all(transactional_id)
         self._ids[producer.producer_id] = transactional_id
         self._newest[transactional_id] = max(known, self._newest.get(transactional_id, -1))
+
+    def is_given_to_successor(self, producer: ProducerEpoch, holder: str) -> bool:
+        """Whether another producer, of the flow before, has an epoch that this one is given.
+
+        Kafka's coordinator does not tell the end that a zombie asks for from a repeated one.
+        """
+        known = self._holders.get(producer, (holder, True))
+        return known[0] != holder and not known[1]
+
+    def _close_all(self, transactional_id: str) -> None:
+        """A new epoch was given out: the transactions of all before it have ended."""
+        self._moment += 1
+        for transaction in self._open.pop(transactional_id, ()):
+            if transaction.closed is None:
+                transaction.closed = self._moment
 
     def settle(self) -> None:
         """A step is over: what was given out in it holds from now on."""

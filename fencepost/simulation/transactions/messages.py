@@ -17,7 +17,6 @@ from fencepost.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
-    PartitionData,
 )
 from fencepost.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -49,7 +48,7 @@ _TRANSACTION_KEY: Final = 1
 _READ_COMMITTED: Final = 1
 _ALL_REPLICAS: Final = -1
 _EVERYTHING: Final = 1 << 20
-_HOST: Final = "192.0.2.1"
+HOST: Final = "192.0.2.1"
 
 _ResponseT = TypeVar("_ResponseT")
 
@@ -66,7 +65,7 @@ class TransactionalRequests:
 
     def __init__(self, ask: RequestSender, name: str, *, is_new_flow: bool) -> None:
         self._ask = ask
-        self._peer = Peer(connection_id=name, host=_HOST)
+        self._peer = Peer(connection_id=name, host=HOST)
         self._end_version = 5 if is_new_flow else 4
         self._produce_version = 12 if is_new_flow else 11
 
@@ -91,7 +90,7 @@ class TransactionalRequests:
             producer_epoch=epoch,
         )
         answer = self._send(broker, BY_NAME["init_producer_id"], _INIT_VERSION, request)
-        return _wait_for(cast(InitProducerIdResponse | Wait[InitProducerIdResponse], answer))
+        return wait_for(cast(InitProducerIdResponse | Wait[InitProducerIdResponse], answer))
 
     def add_partition(
         self, broker: Broker, transactional_id: str, producer: ProducerEpoch, index: int
@@ -104,9 +103,7 @@ class TransactionalRequests:
             v3_and_below_topics=(AddPartitionsToTxnTopic(name=TOPIC, partitions=(index,)),),
         )
         answer = self._send(broker, BY_NAME["add_partitions_to_txn"], _ADD_VERSION, request)
-        return _wait_for(
-            cast(AddPartitionsToTxnResponse | Wait[AddPartitionsToTxnResponse], answer)
-        )
+        return wait_for(cast(AddPartitionsToTxnResponse | Wait[AddPartitionsToTxnResponse], answer))
 
     def produce(
         self, broker: Broker, transactional_id: str, index: int, batch: bytes
@@ -120,7 +117,7 @@ class TransactionalRequests:
             topic_data=(TopicProduceData(name=TOPIC, partition_data=(data,)),),
         )
         answer = self._send(broker, BY_NAME["produce"], self._produce_version, request)
-        return _wait_for(cast(ProduceResponse | Wait[ProduceResponse], answer))
+        return wait_for(cast(ProduceResponse | Wait[ProduceResponse], answer))
 
     def end(
         self, broker: Broker, transactional_id: str, producer: ProducerEpoch, *, commits: bool
@@ -133,13 +130,10 @@ class TransactionalRequests:
             committed=commits,
         )
         answer = self._send(broker, BY_NAME["end_txn"], self._end_version, request)
-        return _wait_for(cast(EndTxnResponse | Wait[EndTxnResponse], answer))
+        return wait_for(cast(EndTxnResponse | Wait[EndTxnResponse], answer))
 
-    def fetch(self, broker: Broker, index: int, offset: int) -> PartitionData | None:
-        """Read all that a read_committed consumer may read from an offset on.
-
-        :returns: None where the broker does not answer at once.
-        """
+    def fetch(self, broker: Broker, index: int, offset: int) -> Wait[FetchResponse]:
+        """Read all that a read_committed consumer may read from an offset on."""
         partition = FetchPartition(
             partition=index, fetch_offset=offset, partition_max_bytes=_EVERYTHING
         )
@@ -149,17 +143,13 @@ class TransactionalRequests:
             topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),),
         )
         answer = self._send(broker, BY_NAME["fetch"], _FETCH_VERSION, request)
-        return None if isinstance(answer, Wait) else _fetched(cast(FetchResponse, answer))
+        return wait_for(cast(FetchResponse | Wait[FetchResponse], answer))
 
     def _send(self, broker: Broker, api: Api, version: int, request: object) -> object:
         return self._ask(broker, api, version, request, self._peer)
 
 
-def _fetched(response: FetchResponse) -> PartitionData:
-    return response.responses[0].partitions[0]
-
-
-def _wait_for(answer: _ResponseT | Wait[_ResponseT]) -> Wait[_ResponseT]:
+def wait_for(answer: _ResponseT | Wait[_ResponseT]) -> Wait[_ResponseT]:
     """A wait for the answer, also where it is there already."""
     if isinstance(answer, Wait):
         return answer

@@ -4,13 +4,15 @@ They drop as Kafka's consumer does: by the list of aborted transactions that com
 and by the abort markers that end them.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from fencepost.broker.node.broker import Broker
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages.fetch import AbortedTransaction
+from fencepost.protocol.messages.fetch import AbortedTransaction, FetchResponse
 from fencepost.protocol.records import BatchHeader, iter_headers
 from fencepost.protocol.transaction_markers import decode_marker
 from fencepost.simulation.client_requests import EARLIEST, NO_EPOCH, ClientRequests
@@ -31,30 +33,37 @@ class CommittedReader:
     index: int
     position: int = 0
     """The next offset that it fetches."""
+    seen: Counter[SentBatch] = field(default_factory=Counter)
+    """How often it has handed out each transactional batch."""
+    _is_waiting: bool = False
 
-    def read(self, broker: Broker) -> list[SentBatch]:
-        """Fetch once, from a leader or a follower.
+    def read(self, broker: Broker) -> None:
+        """Fetch once, from a leader or a follower, unless an answer comes from the tier."""
+        if not self._is_waiting:
+            self._is_waiting = True
+            answer = self.requests.fetch(broker, self.index, self.position)
+            answer.then(partial(self._see, broker))
 
-        :returns: The transactional batches that the consumer hands out.
-        """
-        answer = self.requests.fetch(broker, self.index, self.position)
-        if answer is None:
-            return []
+    def _see(self, broker: Broker, response: FetchResponse | None) -> None:
+        self._is_waiting = False
+        if response is None:
+            return
+        answer = response.responses[0].partitions[0]
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             earliest = self.offsets.list_offset(broker, self.index, EARLIEST, epoch=NO_EPOCH)
             if earliest.error_code == ErrorCode.NONE:
                 self.position = earliest.offset
-            return []
-        found: list[SentBatch] = []
+            return
         aborted = answer.aborted_transactions or ()
         for header, is_visible in _with_visibility(answer.records or (), aborted):
             is_new = header.base_offset >= self.position
             if is_visible and is_new and header.crc in self.ledger.batches:
-                found.append(self.ledger.batches[header.crc])
+                self._hand_out(self.ledger.batches[header.crc])
             self.position = max(self.position, header.next_offset)
-        for batch in found:
-            require(must.transactions_are_isolated, self.name, batch)
-        return found
+
+    def _hand_out(self, batch: SentBatch) -> None:
+        self.seen[batch] += 1
+        require(must.transactions_are_isolated, self.name, batch)
 
 
 def _with_visibility(

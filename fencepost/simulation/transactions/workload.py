@@ -3,7 +3,6 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from fencepost.broker.metadata.image import TRANSACTION_TOPIC
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.simulation.checker import ClusterChecker
@@ -14,9 +13,11 @@ from fencepost.simulation.schedule import TOPIC
 from fencepost.simulation.setup import MIXED_FLOWS, NEW_FLOW, Setup
 from fencepost.simulation.transactions import invariants as must
 from fencepost.simulation.transactions.coordinator_checker import CoordinatorChecker
-from fencepost.simulation.transactions.ledger import Ledger, SentBatch
+from fencepost.simulation.transactions.group_offsets import GroupOffsets
+from fencepost.simulation.transactions.ledger import GroupPartition, Ledger, SentBatch
 from fencepost.simulation.transactions.marker_checker import MarkerChecker
 from fencepost.simulation.transactions.messages import TransactionalRequests
+from fencepost.simulation.transactions.offset_messages import OffsetRequests
 from fencepost.simulation.transactions.producer import TransactionalProducer
 from fencepost.simulation.transactions.readers import CommittedReader
 
@@ -25,11 +26,23 @@ if TYPE_CHECKING:
 
 PRODUCERS: Final = {1: "alpha", 2: "alpha", 3: "beta", 4: "gamma"}
 """The transactional id of each producer; two compete for one."""
-_OLD_OF_MIXED: Final = "beta"
+_OLD_OF_MIXED: Final = frozenset({2, 3})
+"""Of seeds with both flows: one of the two that compete, and all of another id."""
 READERS: Final = (1, 2)
 STATE_PARTITIONS: Final = 2
-"""Of ``__transaction_state``."""
-TRANSACTION_CONFIGS: Final = {"transaction.state.log.num.partitions": str(STATE_PARTITIONS)}
+"""Of ``__transaction_state``, and of ``__consumer_offsets``."""
+_EXPIRATION_MS: Final = 31_000
+"""Longer than the timeout of a transaction."""
+TRANSACTION_CONFIGS: Final = {
+    "transaction.state.log.num.partitions": str(STATE_PARTITIONS),
+    "offsets.topic.num.partitions": str(STATE_PARTITIONS),
+}
+EXPIRATION_CONFIGS: Final = {
+    "transactional.id.expiration.ms": str(_EXPIRATION_MS),
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "10000",
+    "producer.id.expiration.ms": str(_EXPIRATION_MS),
+    "producer.id.expiration.check.interval.ms": "10000",
+}
 
 
 class Transactions:
@@ -46,16 +59,27 @@ class Transactions:
         self._markers = MarkerChecker(cluster, watch, self._coordinators, self._ledger)
         self._reads = TransactionalRequests(ask, "reader", is_new_flow=True)
         self._offsets = ClientRequests(ask, "reader")
+        self._groups = GroupOffsets(cluster, self._ledger, ask, STATE_PARTITIONS)
         self._readers: dict[tuple[int, int], CommittedReader] = {}
+        self._last_readers: dict[int, CommittedReader] = {}
+        """Those that read all in the end, by partition."""
+        self._read_to: dict[int, int] | None = None
+        """Where they were before the last fetch."""
         self.producers: dict[int, TransactionalProducer] = {}
         """By number; none where the setup has no transactions."""
         for number, transactional_id in PRODUCERS.items() if setup.has_transactions else ():
-            is_new_flow = _is_new_flow(setup.transactions, transactional_id)
+            is_new_flow = _is_new_flow(setup.transactions, number)
             name = f"x{number}"
-            requests = TransactionalRequests(ask, name, is_new_flow=is_new_flow)
             self.producers[number] = TransactionalProducer(
-                name, transactional_id, requests, self._ledger, is_new_flow=is_new_flow
+                name,
+                transactional_id,
+                TransactionalRequests(ask, name, is_new_flow=is_new_flow),
+                OffsetRequests(ask, name, is_new_flow=is_new_flow),
+                self._ledger,
+                is_new_flow=is_new_flow,
             )
+        self.admitted = self._ledger.admitted
+        """How often exceptions were met, by name."""
 
     # -- what producers and consumers do ---------------------------------------------------------
 
@@ -71,19 +95,25 @@ class Transactions:
         producer, broker = self.producers.get(number), self._running(broker_id)
         if producer is None or broker is None or index >= self._setup.partitions:
             return
-        batch = producer.send(index, self._coordinator_of(producer, broker_id))
+        wall_ms = self._cluster.scheduler.wall_ms()
+        batch = producer.send(index, self._coordinator_of(producer, broker_id), wall_ms)
         if batch is not None and is_late:
             producer.late.append((broker_id, batch))
         elif batch is not None:
             producer.deliver(broker, batch)
 
     def arrive(self, number: int) -> None:
-        """The oldest late batch of a producer arrives, or is lost where no broker is."""
+        """The oldest late batch of a producer arrives, or is lost.
+
+        No network keeps a batch for longer than leaders remember its producer.
+        """
         producer = self.producers.get(number)
         if producer is not None and producer.late:
             broker_id, batch = producer.late.pop(0)
             broker = self._running(broker_id)
-            if broker is not None:
+            age_ms = self._cluster.scheduler.wall_ms() - batch.timestamp_ms
+            is_lost = self._setup.expires and age_ms >= _EXPIRATION_MS
+            if broker is not None and not is_lost:
                 producer.deliver(broker, batch)
 
     def end(self, number: int, broker_id: int, *, commits: bool) -> None:
@@ -104,8 +134,35 @@ class Transactions:
         if reader is None:
             name = f"r{number} of p{index}"
             reader = self._readers[number, index] = self._new_reader(name, index)
-        found = reader.read(broker)
-        self._watch.add_to_digest(number, index, reader.position, len(found))
+        reader.read(broker)
+        self._watch.add_to_digest(number, index, reader.position, reader.seen.total())
+
+    def commit_offset(self, number: int, index: int, broker_id: int) -> None:
+        """A producer commits an offset of its group; a broker names both coordinators."""
+        producer = self.producers.get(number)
+        if producer is not None and index < self._setup.partitions:
+            coordinator = self._coordinator_of(producer, broker_id)
+            producer.commit_offset(index, coordinator, self._group_coordinator(producer, broker_id))
+
+    def fetch_offset(self, number: int, index: int, broker_id: int, *, is_stable: bool) -> None:
+        """A consumer of a producer's group asks what is committed for a partition."""
+        producer = self.producers.get(number)
+        if producer is None or index >= self._setup.partitions:
+            return
+        coordinator = self._group_coordinator(producer, broker_id)
+        if coordinator is not None:
+            key = GroupPartition(producer.transactional_id, index)
+            self._groups.fetch(coordinator, key, is_stable=is_stable)
+            self._watch.add_to_digest(number, index, self._groups.found)
+
+    def _group_coordinator(
+        self, producer: TransactionalProducer, broker_id: int
+    ) -> "Broker | None":
+        """The coordinator of a producer's group that a broker names, if both run."""
+        broker = self._running(broker_id)
+        if broker is None:
+            return None
+        return self._running(self._groups.coordinator(broker, producer.transactional_id))
 
     def _new_reader(self, name: str, index: int) -> CommittedReader:
         return CommittedReader(name, self._reads, self._offsets, self._ledger, index)
@@ -123,20 +180,20 @@ class Transactions:
 
     # -- what happens to coordinators ------------------------------------------------------------
 
-    def elect_coordinator(self, index: int, broker_id: int) -> None:
-        """A replica that is in sync leads a partition of ``__transaction_state``."""
+    def elect_coordinator(self, topic: str, index: int, broker_id: int) -> None:
+        """A replica that is in sync leads a partition of a coordinator's topic."""
         if self.producers and index < STATE_PARTITIONS:
-            operator_actions.elect(self._cluster, TRANSACTION_TOPIC, index, broker_id)
+            operator_actions.elect(self._cluster, topic, index, broker_id)
 
-    def wipe_coordinator(self, index: int, broker_id: int) -> None:
+    def wipe_coordinator(self, topic: str, index: int, broker_id: int) -> None:
         """A replica loses its disk, unless it is the only one that has what is committed."""
         if not self.producers or index >= STATE_PARTITIONS:
             return
-        partition = self._cluster.controller.partition(TRANSACTION_TOPIC, index)
+        partition = self._cluster.controller.partition(topic, index)
         broker = self._running(broker_id)
         is_informed = broker is not None and self._watch.is_fully_informed(broker_id)
         if is_informed and broker_id in partition.replicas and set(partition.isr) - {broker_id}:
-            operator_actions.wipe(self._cluster, TRANSACTION_TOPIC, index, broker_id)
+            operator_actions.wipe(self._cluster, topic, index, broker_id)
 
     # -- checks ----------------------------------------------------------------------------------
 
@@ -147,11 +204,34 @@ class Transactions:
             self._markers.check()
             self._ledger.settle()
 
+    def read_on(self) -> bool:
+        """All is well again: consumers read all from the beginning, one fetch each.
+
+        :returns: Whether they have fetched: not where none came further with the fetch before.
+        """
+        if not self.producers:
+            return False
+        positions = {index: reader.position for index, reader in self._last_readers.items()}
+        if positions == self._read_to:
+            return False
+        self._read_to = positions
+        for history in self._watch.partitions:
+            index = history.index
+            if not history.tainted:
+                reader = self._last_readers.get(index)
+                if reader is None:
+                    reader = self._new_reader(f"a last reader of p{index}", index)
+                    self._last_readers[index] = reader
+                reader.read(self._leader(index))
+        return True
+
     def check_healed(self) -> None:
-        """All is well again, and all transactions have had the time to end."""
+        """All has been read, and all transactions have had the time to end."""
         if not self.producers:
             return
-        visible = self._visible_in_the_end()
+        visible = Counter[SentBatch]()
+        for reader in self._last_readers.values():
+            visible.update(reader.seen)
         for transaction in self._ledger.transactions:
             seen = {b: visible[b] for b in transaction.batches if self._may_be_seen(b)}
             require(must.transactions_are_atomic, transaction, seen)
@@ -160,21 +240,13 @@ class Transactions:
             stable = replica.log.last_stable_offset(replica.high_watermark)
             end = replica.high_watermark
             require(must.transactions_come_to_an_end, history.index, end, stable)
-
-    def _visible_in_the_end(self) -> Counter[SentBatch]:
-        """How often read_committed consumers see each batch from the beginning on."""
-        visible: Counter[SentBatch] = Counter()
-        for history in self._watch.partitions:
-            if history.tainted:
-                continue
-            leader = self._leader(history.index)
-            name = f"a last reader of p{history.index}"
-            reader = self._new_reader(name, history.index)
-            before = -1
-            while reader.position != before:
-                before = reader.position
-                visible.update(reader.read(leader))
-        return visible
+        gone = [b for b in self._ledger.batches.values() if not self._may_be_seen(b)]
+        groups = [
+            GroupPartition(transactional_id, index)
+            for transactional_id in dict.fromkeys(PRODUCERS.values())
+            for index in range(self._setup.partitions)
+        ]
+        self._groups.check_healed(groups, visible, {*visible, *gone})
 
     def _may_be_seen(self, batch: SentBatch) -> bool:
         """Whether the log still has to hold a batch, if it was acknowledged."""
@@ -182,21 +254,15 @@ class Transactions:
         if history.tainted:
             return False
         return not any(
-            each.crc == batch.crc and each.base_offset < history.deleted
+            each.crc == batch.crc and each.base_offset < max(history.deleted, history.lost_until)
             for each in history.batches.values()
         )
 
     def _leader(self, index: int) -> "Broker":
-        return self._cluster.brokers[
-            self._cluster.controller.image.topics[TOPIC].partitions[index].leader
-        ]
+        partition = self._cluster.controller.image.topics[TOPIC].partitions[index]
+        return self._cluster.brokers[partition.leader]
 
 
-def _is_new_flow(flows: str, transactional_id: str) -> bool:
-    """Whether the producers of an id follow the flow of version 2.
-
-    Those of one id follow the same one. Of two flows the coordinator takes the EndTxn of a zombie
-    with the epoch before for a repetition of its successor's, and gives it the successor's epoch;
-    whether Kafka does so was not compared.
-    """
-    return flows == NEW_FLOW or (flows == MIXED_FLOWS and transactional_id != _OLD_OF_MIXED)
+def _is_new_flow(flows: str, number: int) -> bool:
+    """Whether a producer follows the flow of version 2."""
+    return flows == NEW_FLOW or (flows == MIXED_FLOWS and number not in _OLD_OF_MIXED)

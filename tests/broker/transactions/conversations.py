@@ -224,6 +224,31 @@ def last_epochs(talk: Talk) -> None:
         again.init(who.producer)
 
 
+def mixed_flows(talk: Talk) -> None:
+    """The end of a zombie of the flow of version 2, whose successor follows the flow before.
+
+    It is taken for a repetition of an end that bumped the epoch, and answered with the epoch of the
+    successor.
+    """
+    for commit in (True, False):
+        zombie = producer(talk, f"{commit}")
+        zombie.init()
+        successor = producer(talk, f"{commit}", version=4)
+        successor.init()
+        zombie.end(commit=commit)
+        successor.add(0)
+        zombie.end(commit=commit)
+        end(talk, successor, commit=commit)
+        again = producer(talk, f"{commit}")
+        again.id, again.epoch = zombie.producer
+        end(talk, zombie, commit=not commit)
+        end(talk, zombie, commit=commit)
+        zombie.add(0, version=5)
+        end(talk, again, commit=commit)
+        end(talk, successor, commit=commit)
+        end(talk, zombie, commit=commit)
+
+
 def shown(talk: Talk) -> None:
     """Ids in each state, described and listed."""
     empty, is_open, committed, aborted = (
@@ -293,5 +318,6 @@ ALL: Final[dict[str, Callable[[Talk], None]]] = {
         markers,
         group_offsets,
         group_markers,
+        mixed_flows,
     )
 }

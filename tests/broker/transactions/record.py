@@ -1,5 +1,5 @@
-"""Records conversations of a real broker: ``python -m tests.broker.transactions.record HOST:PORT
-[NAME...]``, all of them or those of a name.
+"""Records the conversations of a real broker: ``python -m tests.broker.transactions.record
+HOST:PORT [NAME...]``, of all of them or of some.
 
 The broker is a new one with one partition of ``__transaction_state``.
 """
@@ -69,14 +69,12 @@ def main() -> None:
     host, _, port = sys.argv[1].rpartition(":")
     broker = RealBroker((host, int(port)))
     broker.prepare()
-    wanted = sys.argv[2:] or list(ALL)
-    kept = [json.loads(line) for line in ANSWERS.read_text().splitlines()]
-    rows = [row for row in kept if row["in"] not in wanted]
-    for name, converse in ALL.items():
-        if name not in wanted:
-            continue
+    names = sys.argv[2:] or [*ALL]
+    rows = [json.loads(line) for line in ANSWERS.read_text().splitlines()]
+    rows = [row for row in rows if row["in"] not in names]
+    for name in names:
         talk = Talk(broker, lambda: time.sleep(_PAUSE_S), broker.raise_epoch, f"{name}-")
-        converse(talk)
+        ALL[name](talk)
         talk.write_log()
         rows += [{"in": name, "row": row} for row in talk.rows]
     ANSWERS.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
