@@ -176,7 +176,9 @@ class PartitionHistory:
         producer: tuple[int, int] | None = None,
     ) -> Batch:
         """A leader has appended a batch to its log."""
-        before = log.tip or self.committed.until(base_offset)
+        before = log.tip
+        if before is None and not self.tainted:  # lost records may have been committed there
+            before = self.committed.until(base_offset)
         batch = Batch(epoch, base_offset, next_offset, crc, before, producer)
         self.batches[epoch, base_offset] = batch
         self.appended.add(crc)

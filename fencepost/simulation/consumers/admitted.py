@@ -74,6 +74,13 @@ NOTHING_KNOWN: Final = Admitted(
     statement="a leader that knows no epoch up to the position's can't say where the logs diverge",
     is_drafted=False,
 )
+LOST_IN_TIER: Final = Admitted(
+    name="lost_in_tier",
+    section="KIP-405: Fetch",
+    statement="an offset between the log start and the local log that the tier has lost is out of "
+    "range: a consumer that resets to the log start comes to it again and again",
+    is_drafted=False,
+)
 ADMITTED: Final = (
     DEPOSED_LEADER,
     IGNORED,
@@ -83,5 +90,6 @@ ADMITTED: Final = (
     BOUND,
     EARLIER_DIVERGENCE,
     NOTHING_KNOWN,
+    LOST_IN_TIER,
 )
 """All of them."""

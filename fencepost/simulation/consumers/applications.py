@@ -6,6 +6,7 @@ from typing import Final
 from fencepost.broker.node.cluster import Cluster
 from fencepost.simulation.checker import ClusterChecker
 from fencepost.simulation.consumers import invariants as must
+from fencepost.simulation.consumers.admitted import LOST_IN_TIER
 from fencepost.simulation.consumers.application import Application
 from fencepost.simulation.consumers.kinds import kinds_of
 from fencepost.simulation.environment import RequestSender
@@ -92,9 +93,14 @@ class Applications:
         """Nothing has changed for a while: each has come to the end."""
         for each in self._running.values():
             for index, high_watermark in enumerate(self._high_watermarks()):
-                if not each.is_at(index, high_watermark):
-                    who, position = f"{each.name} of p{index}", each.position(index)
-                    require(must.consumers_come_to_the_end, who, position, high_watermark)
+                position = each.position(index)
+                if each.is_at(index, high_watermark):
+                    continue
+                if (position or 0) < self._checker.partitions[index].lost_until:
+                    self.met[LOST_IN_TIER.name] += 1
+                    continue
+                who = f"{each.name} of p{index}"
+                require(must.consumers_come_to_the_end, who, position, high_watermark)
 
     def _high_watermarks(self) -> list[int]:
         """Of each partition's leader."""
