@@ -62,17 +62,28 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
         self.coordinator_epoch = log.leader_epoch
         self.completions: dict[str, PendingMarkers] = {}
         """Decided transactions whose markers are on their way, by transactional id."""
+        self._given_up: dict[str, TransactionMetadata] = {}
+        """By transactional id, what was not committed in time."""
 
     # -- transactional ids -----------------------------------------------------------------------
 
     def find(self, transactional_id: str) -> TransactionMetadata | None:
-        """The newest metadata of an id, or None."""
-        return self.latest.transactions.get(transactional_id)
+        """The newest metadata of an id, or None.
+
+        Without those that were not committed in time. They are in the log, and hold all the same
+        once they are committed; until then the next decision is made as if they were not there, as
+        Kafka resets the pending state. Else a coordinator that others have replaced, and that does
+        not know it yet, would answer CONCURRENT_TRANSACTIONS for ever.
+        """
+        latest = self.latest.transactions.get(transactional_id)
+        if latest is not None and latest is self._given_up.get(transactional_id):
+            return self.committed.transactions.get(transactional_id)
+        return latest
 
     def is_in_transition(self, transactional_id: str) -> bool:
-        """Whether the id has a record that is not committed: others have to wait for it."""
-        latest = self.latest.transactions.get(transactional_id)
-        return latest is not self.committed.transactions.get(transactional_id)
+        """Whether the id has a record that may be committed in time: others have to wait for it."""
+        newest = self.find(transactional_id)
+        return newest is not self.committed.transactions.get(transactional_id)
 
     def find_visible(self, transactional_id: str) -> TransactionMetadata | None:
         """An id for others than its producer: None until it is committed, and once it expires."""
@@ -101,14 +112,37 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
         metadata: TransactionMetadata,
         done: Callable[[ErrorCode], None],
     ) -> None:
-        """Write an id's next metadata; ``done`` is called when they are committed."""
+        """Write an id's next metadata; ``done`` is called when they are committed, or given up."""
+
+        def committed_or_given_up(error: ErrorCode) -> None:
+            if error is not ErrorCode.NONE:
+                self._give_up(transactional_id, metadata)
+            done(error)
+
+        self._write(transactional_id, metadata, committed_or_given_up)
+
+    def _give_up(self, transactional_id: str, metadata: TransactionMetadata) -> None:
+        self._given_up[transactional_id] = metadata
+        found = self.find(transactional_id)
+        if found is not None and found.state is TransactionState.ONGOING and not self._closed:
+            self.coordinator.start_timers(is_open=True)
+
+    def _write(
+        self,
+        transactional_id: str,
+        metadata: TransactionMetadata,
+        done: Callable[[ErrorCode], None],
+    ) -> None:
         record = TransactionRecord(transactional_id=transactional_id, value=metadata)
         self.write([record], done, timeout_ms=metadata.timeout_ms)
 
     def replay(self, state: ReplayedTransactions, logged: LoggedRecord[TransactionRecord]) -> None:
         """Apply a record; what others may see of it is an event."""
-        before = state.transactions.get(logged.record.transactional_id)
+        transactional_id, value = logged.record.transactional_id, logged.record.value
+        before = state.transactions.get(transactional_id)
         super().replay(state, logged)
+        if state is self.committed and self._given_up.get(transactional_id) is value:
+            self._given_up.pop(transactional_id, None)
         if self.loaded and state is self.committed:
             self._emit(logged.record, before)
 
@@ -183,7 +217,7 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
                 due_ms = self.scheduler.now_ms() + RETRY_BACKOFF_MS
                 self.scheduler.at(due_ms, lambda: self._complete(transactional_id, metadata))
 
-        self.change(transactional_id, metadata.completed(self.scheduler.wall_ms()), done)
+        self._write(transactional_id, metadata.completed(self.scheduler.wall_ms()), done)
 
     # -- time ------------------------------------------------------------------------------------
 
@@ -194,8 +228,9 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
         """
         now_ms = self.scheduler.wall_ms()
         is_any_open = False
-        for transactional_id, metadata in list(self.latest.transactions.items()):
-            if metadata.state is not TransactionState.ONGOING:
+        for transactional_id in list(self.latest.transactions):
+            metadata = self.find(transactional_id)
+            if metadata is None or metadata.state is not TransactionState.ONGOING:
                 continue
             is_any_open = True
             is_late = (

@@ -142,11 +142,55 @@ def test_a_decision_that_is_not_committed_in_time_may_hold_all_the_same(
     asked = producer.send_end(commit=True)
     driver.advance(10_000)
     assert asked.response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert producer.end(commit=True) is ErrorCode.CONCURRENT_TRANSACTIONS
     driver.release(*others)
     assert producer.state == "CompleteCommit"
     assert producer.end(commit=True) is ErrorCode.NONE
     assert producer.producer == (0, 1)
+
+
+def test_after_a_decision_that_is_not_committed_in_time_the_next_is_made_as_without_it(
+    leaders: FakeLeaders,
+) -> None:
+    """A producer that repeats EndTxn at a coordinator that is none any more gets no answer, and so
+    looks for another one.
+    """
+    driver = Driver(3, {**CONFIGS, "replica.lag.time.max.ms": "600000"})
+    create(driver, "t", [[1, 2, 3]])
+    producer = Producer(driver)
+    producer.init(timeout_ms=10_000)
+    producer.add(0, version=5)
+    others = [each for each in (1, 2, 3) if each != producer.coordinator]
+    driver.hold(*others)
+    producer.send_end(commit=True)
+    assert producer.end(commit=True) is ErrorCode.CONCURRENT_TRANSACTIONS
+    driver.advance(10_000)
+    again = producer.send_end(commit=True)
+    assert not again.done
+    assert producer.state == "PrepareCommit"
+    driver.release(*others)
+    assert again.response.error_code == ErrorCode.NONE
+    assert producer.state == "CompleteCommit"
+    assert [(marker.epoch, marker.commit) for marker in leaders.written] == [(1, True)]
+
+
+def test_a_transaction_whose_end_is_not_committed_in_time_is_aborted_when_its_own_time_is_up(
+    leaders: FakeLeaders,
+) -> None:
+    driver = Driver(3, {**CONFIGS, "replica.lag.time.max.ms": "600000"})
+    create(driver, "t", [[1, 2, 3]])
+    producer = Producer(driver)
+    producer.init(timeout_ms=10_000)
+    producer.add(0, version=5)
+    others = [each for each in (1, 2, 3) if each != producer.coordinator]
+    driver.hold(*others)
+    producer.send_end(commit=True)
+    driver.advance(10_000)
+    assert producer.state == "Ongoing"
+    driver.advance(10_000)
+    assert producer.state == "PrepareAbort"
+    driver.release(*others)
+    assert producer.state == "CompleteAbort"
+    assert [(marker.epoch, marker.commit) for marker in leaders.written] == [(1, False)]
 
 
 def test_without_enough_replicas_nothing_changes(leaders: FakeLeaders) -> None:
