@@ -229,10 +229,10 @@ PROOFS: Final = {
     "characters of a message about a file": (
         "scenario/test_document.py::test_a_mistake_about_a_long_text_is_one_line_that_can_be_read"
     ),
-    "brokers": "test_cli.py::test_what_serve_refuses",
-    "log directories of a broker": "test_cli.py::test_what_serve_refuses",
-    "the highest port": "test_cli.py::test_what_serve_refuses",
-    "characters of a host's name": "test_cli.py::test_what_serve_refuses",
+    "brokers": "cli/test_serve_options.py::test_what_serve_refuses",
+    "log directories of a broker": "cli/test_serve_options.py::test_what_serve_refuses",
+    "the highest port": "cli/test_serve_options.py::test_what_serve_refuses",
+    "characters of a host's name": "cli/test_serve_options.py::test_what_serve_refuses",
 }
 """The test of each limit: its file and its name."""
 

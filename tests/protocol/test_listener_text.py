@@ -1,4 +1,4 @@
-"""Listeners as text; what is refused stands in tests/test_cli.py."""
+"""Listeners as text; what is refused stands in tests/cli/test_serve_options.py."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _followers_forget_producers() -> None:
         self: SegmentedLog, records: Sequence[Buffer], *, now_ms: int, high_watermark: int = 0
     ) -> AppendResult:
         result = append(self, records, now_ms=now_ms, high_watermark=high_watermark)
-        self._producers.clear()
+        self._state.producers.clear()
         return result
 
     set_attribute(SegmentedLog, "append_as_follower", wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import TypedDict, Unpack
 
 from fencepost.broker.coordinator.shard import TransactionalProducer
 from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
@@ -35,6 +36,55 @@ NOW_MS = 1_700_000_000_000
 SESSION_MS = 10_000
 MARKER_TIMEOUT_MS = 30_000
 REBALANCE_MS = 60_000
+
+
+class CommitFields(TypedDict, total=False):
+    """What tests change of a commit; see `new_commit`."""
+
+    group: str
+    generation: int
+    member_id: str
+    instance: str | None
+    topic: str
+    partition: int
+    metadata: str | None
+    epoch: int
+    retention_ms: int
+
+
+def new_commit(
+    offset: int,
+    missing_group_error: ErrorCode,
+    *,
+    group: str = "g",
+    generation: int = -1,
+    member_id: str = "",
+    instance: str | None = None,
+    topic: str = "t",
+    partition: int = 0,
+    metadata: str | None = "md",
+    epoch: int = 3,
+    retention_ms: int = -1,
+) -> Commit:
+    """One offset of a group."""
+    return Commit(
+        group_id=group,
+        generation=generation,
+        member_id=member_id,
+        group_instance_id=instance,
+        retention_time_ms=retention_ms,
+        partitions=(
+            PartitionCommit(
+                topic=topic,
+                topic_id=None,
+                partition=partition,
+                offset=offset,
+                leader_epoch=epoch,
+                metadata=metadata,
+            ),
+        ),
+        missing_group_error=missing_group_error,
+    )
 
 
 class Workbench:
@@ -181,72 +231,15 @@ class Workbench:
         return () if isinstance(left, Wait) else left.members
 
     def commit(
-        self,
-        offset: int = 5,
-        *,
-        group: str = "g",
-        generation: int = -1,
-        member_id: str = "",
-        topic: str = "t",
-        partition: int = 0,
-        metadata: str | None = "md",
-        epoch: int = 3,
-        retention_ms: int = -1,
+        self, offset: int = 5, **given: Unpack[CommitFields]
     ) -> requests.Codes | Wait[requests.Codes]:
-        return requests.commit(
-            self.shard,
-            Commit(
-                group_id=group,
-                generation=generation,
-                member_id=member_id,
-                group_instance_id=None,
-                retention_time_ms=retention_ms,
-                partitions=(
-                    PartitionCommit(
-                        topic=topic,
-                        topic_id=None,
-                        partition=partition,
-                        offset=offset,
-                        leader_epoch=epoch,
-                        metadata=metadata,
-                    ),
-                ),
-                missing_group_error=ErrorCode.GROUP_ID_NOT_FOUND,
-            ),
-        )
+        commit = new_commit(offset, ErrorCode.GROUP_ID_NOT_FOUND, **given)
+        return requests.commit(self.shard, commit)
 
     def commit_in_transaction(
-        self,
-        offset: int = 5,
-        *,
-        producer: int = 7,
-        group: str = "g",
-        generation: int = -1,
-        member_id: str = "",
-        instance: str | None = None,
-        topic: str = "t",
-        partition: int = 0,
-        metadata: str | None = "md",
-        epoch: int = 3,
+        self, offset: int = 5, *, producer: int = 7, **given: Unpack[CommitFields]
     ) -> requests.Codes | Wait[requests.Codes]:
-        commit = Commit(
-            group_id=group,
-            generation=generation,
-            member_id=member_id,
-            group_instance_id=instance,
-            retention_time_ms=-1,
-            partitions=(
-                PartitionCommit(
-                    topic=topic,
-                    topic_id=None,
-                    partition=partition,
-                    offset=offset,
-                    leader_epoch=epoch,
-                    metadata=metadata,
-                ),
-            ),
-            missing_group_error=ErrorCode.ILLEGAL_GENERATION,
-        )
+        commit = new_commit(offset, ErrorCode.ILLEGAL_GENERATION, **given)
         return requests.commit_in_transaction(
             self.shard, commit, TransactionalProducer(producer, 0)
         )

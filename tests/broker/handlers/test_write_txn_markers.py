@@ -135,7 +135,7 @@ def test_committed_transactions_are_forgotten_without_a_consumer(
         append_in_transaction(driver, "t", (7, 0, number), b"a")
         write_markers(driver, marker(7, ("t", (0,)), committed=True))
     for broker_id in replicas:
-        transactions = segmented(driver.replica(broker_id, "t").log)._producers._transactions
+        transactions = segmented(driver.replica(broker_id, "t").log)._state.producers._transactions
         assert len(transactions.completed) <= 1
 
 

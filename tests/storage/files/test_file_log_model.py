@@ -213,7 +213,7 @@ class BothLogs(RuleBasedStateMachine):
     def know_producers_again(self) -> None:
         """Of a producer's batches the last one only is kept in a snapshot."""
         assert as_kept(self.file.producers()) == as_kept(self.memory.producers())
-        self.memory._producers.restore(self.file.producers())
+        self.memory._state.producers.restore(self.file.producers())
 
     @rule(ahead=st.integers(0, 3))
     def start_over(self, ahead: int) -> None:
@@ -274,7 +274,7 @@ class BothLogs(RuleBasedStateMachine):
     def leave(self) -> int:
         """The checkpoints as of now; the recovery point among them."""
         self.start_offset = self.memory.log_start_offset
-        self.cleaned_until = self.memory._cleaned_until
+        self.cleaned_until = self.memory.cleaned_until
         return self.file.recovery_point
 
     @rule(clean=st.booleans())
@@ -302,10 +302,11 @@ class BothLogs(RuleBasedStateMachine):
         self.memory.expire_producers(self.now)
         last = self.memory.local_segments.active
         # A batch that lay across an offset went whole: the log ends before it, as Kafka's does.
-        self.memory._end = end = last.next_offset
-        self.memory._start = start = min(self.memory._start, end)
-        self.memory._epochs.truncate_from_end(end)
-        self.memory._epochs.truncate_from_start(start)
+        state = self.memory._state
+        state.end = last.next_offset
+        state.start = min(state.start, state.end)
+        state.epochs.truncate_from_end(state.end)
+        state.epochs.truncate_from_start(state.start)
         assert all_records(self.file) == all_records(self.memory)
         assert sizes(self.file) == sizes(self.memory)
         # Where an epoch begins that has no record there, files do not always say: one that begins
@@ -314,7 +315,7 @@ class BothLogs(RuleBasedStateMachine):
             {
                 first_record(log, entry.start_offset): entry.epoch
                 for entry in log.epoch_entries()
-                if entry.start_offset < end
+                if entry.start_offset < state.end
             }
             for log in (self.file, self.memory)
         )

@@ -105,7 +105,7 @@ class Keys(RuleBasedStateMachine):
         if handed:
             inner = segmented(self.log)
             offsets = {key: first + i for i, key in enumerate(keys)}
-            inner._keys.add_appended(offsets, first, inner.log_end_offset)
+            inner._state.keys.add_appended(offsets, first, inner.log_end_offset)
 
     @rule(keys=KEYS, gap=st.sampled_from([0, 0, 0, 2]), by=st.sampled_from([0, 0, 1]))
     def follow(self, keys: list[bytes], gap: int, by: int) -> None:

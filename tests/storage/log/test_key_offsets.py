@@ -110,7 +110,7 @@ def broken(data: bytearray) -> bytearray:
 
 def add_appended(log: Log, offsets: dict[bytes, int], *, first: int) -> None:
     """Hand over the keys of an append, as `append_staged` does."""
-    segmented(log)._keys.add_appended(offsets, first, log.log_end_offset)
+    segmented(log)._state.keys.add_appended(offsets, first, log.log_end_offset)
 
 
 def append_as_is(log: Log, data: bytearray) -> None:
@@ -154,7 +154,7 @@ def test_nothing_is_learnt_over_a_gap_or_without_keys(read: list[int]) -> None:
     log = new_log(CONFIG)
     append(log, keyed(b"a"))
     add_appended(log, {b"a": 0}, first=0)  # it knows nothing, and does not begin to
-    assert segmented(log)._keys.loaded is None
+    assert segmented(log)._state.keys.loaded is None
     known(log)
     append(log, keyed(b"b"))
     append(log, keyed(b"c"))
@@ -307,12 +307,12 @@ def test_it_goes_when_it_is_not_needed_any_more() -> None:
     known(log)
     log.config = replace(CONFIG, check_expected_offsets=False)
     log.delete_expired(NOW, 0)
-    assert segmented(log)._keys.loaded is None
+    assert segmented(log)._state.keys.loaded is None
     log.config = CONFIG
     assert known(log) == {b"a": 0}
     log.config = replace(CONFIG, check_expected_offsets_scope=ExpectedOffsetsScope.PARTITION)
     log.roll(NOW)
-    assert segmented(log)._keys.loaded is None
+    assert segmented(log)._state.keys.loaded is None
 
 
 def test_it_stays_as_long_as_it_is_needed(read: list[int]) -> None:

@@ -218,7 +218,7 @@ def test_a_follower_forgets_completed_transactions_that_are_committed() -> None:
         follower.append_as_follower(
             [data[at : at + header.size]], now_ms=NOW, high_watermark=header.base_offset
         )
-    transactions = segmented(follower)._producers._transactions
+    transactions = segmented(follower)._state.producers._transactions
     assert [each.last_offset for each in transactions.completed] == [7]
 
 
