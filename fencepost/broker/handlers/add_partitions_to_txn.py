@@ -40,7 +40,6 @@ from fencepost.protocol.messages.add_partitions_to_txn import (
 
 _FIRST_WITH_FENCED: Final = 2
 _FIRST_OF_BROKERS: Final = 4
-_Topics: TypeAlias = tuple[AddPartitionsToTxnTopic, ...]
 _Results: TypeAlias = tuple[AddPartitionsToTxnTopicResult, ...]
 
 
@@ -49,21 +48,17 @@ def handle(
 ) -> AddPartitionsToTxnResponse | Wait[AddPartitionsToTxnResponse]:
     """Add or verify the partitions of each transaction."""
     if ctx.version < _FIRST_OF_BROKERS:
-        transaction = _transaction_of_client(request)
         return map_response(
-            _result(ctx, transaction, transaction.topics, transaction.topics),
+            _result(ctx, _transaction_of_client(request)),
             lambda result: AddPartitionsToTxnResponse(
                 results_by_topic_v3_and_below=result.topic_results
             ),
         )
-    # A Kafka finds the topics of a transaction that is named twice by its id.
-    first = {each.transactional_id: each.topics for each in reversed(request.transactions)}
-    last = {each.transactional_id: each.topics for each in request.transactions}
+    # A Kafka adds the partitions that are named last for an id each time that the id is named. Here
+    # each id counts once, or the work would rise with the square of what a request names.
+    transactions = {each.transactional_id: each for each in reversed(request.transactions)}
     return gather_responses(
-        [
-            _result(ctx, each, last[each.transactional_id], first[each.transactional_id])
-            for each in request.transactions
-        ],
+        [_result(ctx, each) for each in reversed(transactions.values())],
         lambda results: AddPartitionsToTxnResponse(results_by_transaction=tuple(results)),
     )
 
@@ -86,16 +81,9 @@ def _transaction_of_client(request: AddPartitionsToTxnRequest) -> AddPartitionsT
 
 
 def _result(
-    ctx: Context,
-    transaction: AddPartitionsToTxnTransaction,
-    topics: _Topics,
-    named: _Topics,
+    ctx: Context, transaction: AddPartitionsToTxnTransaction
 ) -> AddPartitionsToTxnResult | Wait[AddPartitionsToTxnResult]:
-    """Add or verify the partitions of ``topics``.
-
-    :param named: What an answer with one code for all repeats as it is.
-    """
-    partitions = tuple(_partitions(topics))
+    partitions = tuple(_partitions(transaction.topics))
 
     def respond(results: _Results) -> AddPartitionsToTxnResult:
         return AddPartitionsToTxnResult(
@@ -109,7 +97,7 @@ def _result(
     if transaction.verify_only:
         return respond(_by_partition(_verify(ctx, transaction, partitions)))
     answer = _add(ctx, transaction, partitions)
-    return map_response(answer, lambda code: respond(_as_named(named, code)))
+    return map_response(answer, lambda code: respond(_as_named(transaction.topics, code)))
 
 
 def _refused(
@@ -187,7 +175,7 @@ def _by_partition(codes: Mapping[TopicPartition, ErrorCode]) -> _Results:
     )
 
 
-def _as_named(topics: _Topics, code: int) -> _Results:
+def _as_named(topics: Iterable[AddPartitionsToTxnTopic], code: int) -> _Results:
     """One code for all: as in Kafka, with topics without partitions, and each as often as named."""
     return tuple(
         AddPartitionsToTxnTopicResult(

@@ -113,30 +113,6 @@ def test_brokers_add_and_verify_partitions_of_several_transactions(
     assert second.state == "Empty"
 
 
-@pytest.mark.parametrize(("verify_only", "answered"), [(True, [1]), (False, [0, 0])])
-def test_a_transaction_that_is_named_twice_is_answered_twice_as_in_kafka(
-    driver: Driver, verify_only: bool, answered: list[int]
-) -> None:
-    producer = Producer(driver)
-    producer.init()
-    named = [
-        AddPartitionsToTxnTransaction(
-            transactional_id=producer.transactional_id,
-            producer_id=producer.id,
-            verify_only=verify_only,
-            topics=(AddPartitionsToTxnTopic(name="t", partitions=partitions),),
-        )
-        for partitions in ((0, 0), (1,))
-    ]
-    request = AddPartitionsToTxnRequest(transactions=tuple(named))
-    response = driver.ask(1, "add_partitions_to_txn", 5, request)
-    for result in response.results_by_transaction:
-        (topic,) = result.topic_results
-        assert [each.partition_index for each in topic.results_by_partition] == answered
-    assert len(response.results_by_transaction) == 2
-    assert set(producer.metadata.partitions) == (set() if verify_only else {("t", 1)})
-
-
 @pytest.mark.parametrize("version", [3, 5])
 def test_topics_without_partitions_are_answered_where_no_partition_is_refused(
     driver: Driver, version: int

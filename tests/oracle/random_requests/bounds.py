@@ -30,8 +30,8 @@ BOUNDS: Final[Mapping[str, str]] = {
     "create_partitions.CreatePartitionsTopic.name": "Kafka's own topics have to stay",
     "delete_records.DeleteRecordsTopic.name": "Kafka's own topics have to stay",
     "transaction_timeout_ms": "a transaction that is aborted while others are asked is a race",
-    "transactions": "a real broker never answers an AddPartitionsToTxn without a transaction, from"
-    " version 4 on",
+    "transactions": "a real broker never answers an AddPartitionsToTxn v4 without a transaction,"
+    " and one that is named twice it answers each time, where here it counts once",
     "markers": "a real broker never answers a WriteTxnMarkers whose last marker has no partition of"
     " its own",
     "write_txn_markers.WritableTxnMarkerTopic.name": _OF_ALL,

@@ -439,11 +439,11 @@ def _of_own_producer(prefix: str = "") -> Together:
 
 
 def _added(rng: random.Random, api: Api, version: int, made: Value) -> Value:
-    """One transaction at least, where there can be several."""
+    """One transaction at least, where there can be several, and each once."""
     if version < _FIRST_WITH_TRANSACTIONS:
         return _of_own_producer("v3_and_below_")(rng, api, version, made)
     transactions = made.transactions or (AddPartitionsToTxnTransaction(transactional_id="t"),)
-    return replace(made, transactions=transactions)
+    return replace(made, transactions=_each_once(transactions, "transactional_id"))
 
 
 def _one_marker(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
