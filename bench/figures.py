@@ -9,7 +9,7 @@ import contextlib
 import statistics
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench import (
     conditional,
@@ -31,6 +31,11 @@ SETTLE_S = 1.0
 """Between the last work and a look at memory, seconds."""
 
 RESETS = 5
+
+TRANSACTION_CONFIGS = (
+    "transaction.state.log.replication.factor=1",
+    "transaction.state.log.min.isr=1",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +129,12 @@ def c_client(kind: servers.Kind, scale: Scale) -> Values:
 
 
 def transactions(kind: servers.Kind, scale: Scale) -> Values:
-    """Transactions one after the other, each with its commit; CPU time is of the whole process."""
+    """Transactions one after the other, each with its commit; CPU time is of the whole process.
+
+    The transaction log has one replica: peers have no more.
+    """
+    if isinstance(kind, servers.Fencepost):
+        kind = replace(kind, configs=TRANSACTION_CONFIGS)
     with settled(kind) as server:
         server.create_bench_topic()
         before = process.cpu_seconds(server.pid)

@@ -86,6 +86,8 @@ class Fencepost:
     module: str = "fencepost"
     durable: bool = False
     """Whether logs lie in files."""
+    configs: Sequence[str] = ()
+    """Broker configs, as ``NAME=VALUE``."""
     checkout: Path | None = None
     """Another version of fencepost, to be served in place of this one; with the same libraries."""
 
@@ -106,12 +108,13 @@ class Fencepost:
     def command(self, launch: Launch) -> list[str]:
         ports = ["--port", str(launch.port), "--control-port", str(launch.control_port)]
         serve = ["-m", self.module, "serve", "--brokers", str(self.brokers), *ports]
-        files = ["--data-dir", str(launch.directory / "data")] if self.durable else []
+        options = ["--data-dir", str(launch.directory / "data")] if self.durable else []
+        options += [part for config in self.configs for part in ("--config", config)]
         if self.checkout is None:
-            return [*self.interpreter, *serve, *files]
+            return [*self.interpreter, *serve, *options]
         # Before the directory of this process and before what is installed.
         run = f"import runpy, sys; sys.path.insert(0, {str(self.checkout)!r}); "
-        run += f"sys.argv = {[self.module, *serve[2:], *files]!r}; "
+        run += f"sys.argv = {[self.module, *serve[2:], *options]!r}; "
         run += f"runpy.run_module({self.module!r}, run_name='__main__')"
         return [*self.interpreter, "-P", "-c", run]
 

@@ -1,6 +1,9 @@
 """An application copies a topic in transactions while its cluster and itself fail: each record
 arrives once.
 
+Every other seed has its cluster in files. The application is killed (``kill -9``) and started
+again, or it is thought to be dead, and fenced by another.
+
 ``FENCEPOST_EXACTLY_ONCE_SEEDS=100`` is the whole proof.
 """
 
@@ -8,8 +11,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +26,7 @@ from tests.harness.dialogue import Dialogue
 from tests.harness.java import story_command
 from tests.harness.served_cluster import Cluster, configs, serving, unique
 
+CLIENTS: Final = ["librdkafka", "java"]
 SEEDS: Final = range(int(os.environ.get("FENCEPOST_EXACTLY_ONCE_SEEDS", "1")))
 PARTITIONS: Final = 3
 STEPS: Final = 2 if len(SEEDS) == 1 else 5
@@ -37,10 +42,23 @@ SETTINGS: Final = {
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[bool], Cluster]]:
+    """One in files, and one in memory, each from its first use on."""
     folder = tmp_path_factory.mktemp("exactly-once")
-    with serving(folder / "fencepost.log", *configs(SETTINGS)) as made:
-        yield made
+    with ExitStack() as stack:
+
+        @cache
+        def started(is_in_files: bool) -> Cluster:
+            name = "files" if is_in_files else "memory"
+            files = ["--data-dir", str(folder / "data")] if is_in_files else []
+            return stack.enter_context(serving(folder / f"{name}.log", *files, *configs(SETTINGS)))
+
+        yield started
+
+
+@pytest.fixture
+def served(clusters: Callable[[bool], Cluster], seed: int) -> Cluster:
+    return clusters(seed % 2 == 0)
 
 
 @pytest.fixture
@@ -52,7 +70,7 @@ def control(served: Cluster) -> Iterator[Control]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("client", ["librdkafka", "java"])
+@pytest.mark.parametrize("client", CLIENTS)
 def test_each_record_is_copied_once(
     served: Cluster, control: Control, client: str, seed: int, tmp_path: Path
 ) -> None:
@@ -65,13 +83,20 @@ def test_each_record_is_copied_once(
         command = [sys.executable, str(Path(__file__).with_name("copier.py")), *arguments]
     topics = {source: PARTITIONS, target: PARTITIONS, **dict.fromkeys(STATE_TOPICS, 1)}
     disturbances = Disturbances(control, topics, seed)
+    dies = (seed // 2 + CLIENTS.index(client)) % 2 == 0
     with Dialogue(command, tmp_path / "first") as first:
         assert first.ask("copy 1") == "copied"
         disturb(first, disturbances)
+        if dies:
+            first.say(f"copy {len(VALUES)}")
+            disturbances.next()
+            first.kill()
+            disturbances.mend()
         with Dialogue(command, tmp_path / "second") as second:
-            first.say("copy 4")
+            if not dies:
+                first.say("copy 4")
             assert second.ask("copy 4") == "copied"
-            if first.hear_until(lambda _: True) == ["copied"]:
+            if not dies and first.hear_until(lambda _: True) == ["copied"]:
                 assert first.ask("copy 1") == "fenced"
             disturb(second, disturbances)
             assert second.ask(f"copy {len(VALUES)}") == "copied"

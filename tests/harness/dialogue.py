@@ -91,6 +91,11 @@ class Dialogue:
             lines.append(line)
         return lines
 
+    def kill(self) -> None:
+        """End it in the middle of what it does, as ``kill -9`` does."""
+        self._child.kill()
+        self._child.wait()
+
     def terminate(self) -> None:
         """Ask it to end, as Ctrl-C does."""
         self._child.terminate()

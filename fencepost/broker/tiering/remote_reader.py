@@ -202,21 +202,27 @@ class RemoteReader:
         """What `Log.aborted_transactions` gives, of the tier and of what is here.
 
         :param start: Inclusive; before the local log start.
-        :param then: Called now or later; errors as of `read`, and KAFKA_STORAGE_ERROR where the log
-            fails.
+        :param then: Called now or later; errors as of `read`, OFFSET_OUT_OF_RANGE also where the
+            tier no longer has the index of a part; KAFKA_STORAGE_ERROR where the log fails.
         """
         lineage = replica.log.epoch_entries()
 
         def steps(
             objects: ObjectStore, segments: RemoteSegments
         ) -> AsyncSteps[tuple[AbortedTransaction, ...] | ErrorCode]:
-            found = yield from self._aborted(objects, segments.ranges(lineage), start, end)
-            log = replica.log
+            # At one moment: what moves from the log to the tier, or leaves it, is missed otherwise.
+            log, at = replica.log, start
+            while at < min(end, log.local_log_start_offset):
+                tiered = segments.range_for(lineage, at)
+                if tiered is None:
+                    return ErrorCode.OFFSET_OUT_OF_RANGE
+                at = tiered.end_offset + 1
             try:
                 here = log.aborted_transactions(log.local_log_start_offset, end)
             except StorageFailure as failure:
                 replica.mark_offline(replica, failure)
                 return ErrorCode.KAFKA_STORAGE_ERROR
+            found = yield from self._aborted(objects, segments.ranges(lineage), start, end)
             found |= {each.last_offset: each for each in here if each.last_offset >= start}
             return tuple(found[offset] for offset in sorted(found))
 

@@ -105,6 +105,26 @@ def test_an_index_that_the_tier_has_lost_is_an_error_and_no_committed_record() -
     assert fetch(tier, 0, isolation_level=0).error_code == ErrorCode.NONE
 
 
+def test_records_whose_index_goes_while_they_are_read_are_out_of_range() -> None:
+    tier = Tier(internal_segment_bytes=LARGE)
+    segment(tier, (7, 0, 0), abort=7)
+    segment(tier, None)
+    tier.append(1)
+    assert tier.run() is None
+    tier.manager.delete_local(tier.leader("t"))
+    tier.objects.holds = lambda op, key: op == "delete" or key.endswith(".log")
+    request = replace(fetch_request(("t", from_offset(0))), isolation_level=1)
+    sent = tier.send(1, "fetch", 12, request)
+    tier.leader("t").delete_records(3)
+    tier.manager.run_task(tier.leader("t"), lambda _error: None)
+    tier.cluster.scheduler.run_due()
+    tier.objects.release()
+    tier.cluster.scheduler.run_due()
+    answer = fetched(sent.response)
+    assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert not values(answer)
+
+
 def test_an_index_is_read_once() -> None:
     tier = Tier(internal_segment_bytes=LARGE)
     spread(tier)
