@@ -100,11 +100,6 @@ class Dialogue:
         """Ask it to end, as Ctrl-C does."""
         self._child.terminate()
 
-    def kill(self) -> None:
-        """End it as ``kill -9`` does."""
-        self._child.kill()
-        self._child.wait()
-
     def end(self, timeout_s: float = WAIT_S, *, code: int | None = 0) -> list[str]:
         """Close its input and wait for its end; the lines until then.
 
