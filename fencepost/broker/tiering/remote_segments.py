@@ -163,6 +163,7 @@ def start_copy(
     *,
     segment_id: UUID,
     broker_id: int,
+    leader_epoch: int,
     now_ms: int,
 ) -> RemoteSegment:
     """What a segment is when its way up begins.
@@ -182,6 +183,7 @@ def start_copy(
         event_ms=now_ms,
         state=RemoteLogSegmentState.COPY_SEGMENT_STARTED,
         txn_index_empty=not copy.aborted,
+        leader_epoch=leader_epoch,
     )
 
 

@@ -267,6 +267,7 @@ class TieredReplica:
             self.partition,
             segment_id=UUID(int=broker.rng.getrandbits(128)),
             broker_id=broker.broker_id,
+            leader_epoch=self.leader_epoch,
             now_ms=broker.scheduler.wall_ms(),
         )
         try:
@@ -283,8 +284,15 @@ class TieredReplica:
             raise
         self._emit_segment(Kind.SEGMENT_UPLOADED, finished)
 
+    @property
+    def _is_deposed(self) -> bool:
+        """Whether a later leader has copied segments, which this one must not judge by its log."""
+        return any(segment.leader_epoch > self.leader_epoch for segment in self.segments)
+
     def _clean(self) -> AsyncSteps[None]:
         """Delete what is left of copies and deletions that were not finished."""
+        if self._is_deposed:
+            return
         now_ms = self._broker.scheduler.wall_ms()
         for segment in remote_retention.unfinished_segments(self.segments, self._failed, now_ms):
             yield from self._remove(segment)
@@ -292,6 +300,8 @@ class TieredReplica:
 
     def _expire(self) -> AsyncSteps[None]:
         """Delete by retention, then delete the segments that are no longer referenced."""
+        if self._is_deposed:
+            return
         log = self.replica.log
         # As the tier says, also where the task has not run: what it has must not count twice.
         tiered = max(self._tiered, self._find_highest())

@@ -2,7 +2,8 @@
 
 The names are those of Kafka's ``RemoteLogSegmentMetadata``. The metadata of each segment lies in
 the tier beside the segment's bytes, as one small JSON object with the fields of Kafka's
-``RemoteLogSegmentMetadataRecord``; it is written again at each change of state.
+``RemoteLogSegmentMetadataRecord``, and ``leaderEpoch``; it is written again at each change of state.
+Kafka's brokers write theirs to a topic, where a leader that was deposed and cut off is refused.
 """
 
 import json
@@ -75,6 +76,7 @@ class RemoteSegment:
     :ivar broker_id: The leader that copied it or, later, changed its state.
     :ivar event_ms: When its state was changed.
     :ivar txn_index_empty: Whether it has no aborted transaction, and thus no transaction index.
+    :ivar leader_epoch: That in which it was copied; -1 where its metadata are older than the field.
     """
 
     partition: TopicIdPartition
@@ -88,6 +90,7 @@ class RemoteSegment:
     event_ms: int
     state: RemoteLogSegmentState
     txn_index_empty: bool = True
+    leader_epoch: int = -1
 
     @property
     def is_served(self) -> bool:
@@ -135,6 +138,7 @@ class RemoteSegment:
                 "segmentSizeInBytes": self.size_bytes,
                 "remoteLogSegmentState": str(self.state),
                 "txnIndexEmpty": self.txn_index_empty,
+                "leaderEpoch": self.leader_epoch,
             }
         ).encode()
 
@@ -176,6 +180,7 @@ class RemoteSegment:
             state=RemoteLogSegmentState(str(fields["remoteLogSegmentState"])),
             # Without the field they are from before transactions were served.
             txn_index_empty=fields.get("txnIndexEmpty", True) is True,
+            leader_epoch=_number(fields, "leaderEpoch") if "leaderEpoch" in fields else -1,
         )
 
 

@@ -101,7 +101,12 @@ class Tier(RemoteLogManager):
         assert isinstance(self.known, RemoteSegments)
         self.uploads += 1
         started = start_copy(
-            copy, PARTITION, segment_id=UUID(int=self.uploads), broker_id=1, now_ms=NOW
+            copy,
+            PARTITION,
+            segment_id=UUID(int=self.uploads),
+            broker_id=1,
+            leader_epoch=0,
+            now_ms=NOW,
         )
         steps = copy_segment(
             self.store,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import product
 from uuid import UUID
 
@@ -21,6 +22,14 @@ STARTED, FINISHED, DELETING, DELETED = RemoteLogSegmentState
 def test_metadata_come_back_from_their_json() -> None:
     whole = segment(30, 59, (1, 30), (2, 45), number=2**127 + 5, state=DELETING)
     assert RemoteSegment.from_json(whole.to_json()) == whole
+
+
+def test_metadata_without_the_epoch_of_the_copy_are_older_than_it() -> None:
+    copied = replace(segment(30, 59, (1, 30)), leader_epoch=3)
+    fields = json.loads(copied.to_json())
+    assert RemoteSegment.from_json(json.dumps(fields).encode()).leader_epoch == 3
+    del fields["leaderEpoch"]
+    assert RemoteSegment.from_json(json.dumps(fields).encode()).leader_epoch == -1
 
 
 def test_the_json_has_kafkas_fields() -> None:
