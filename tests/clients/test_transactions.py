@@ -1,4 +1,6 @@
-"""Transactional producers of four clients: what they commit is read, what they abort is not."""
+"""Transactional producers of three clients in several partitions: what they commit is read, what
+they abort is not. librdkafka does the same in test_exactly_once.py.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-import pytest
 from aiokafka import AIOKafkaProducer
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 from kafka import KafkaProducer
 
 from tests.harness.confluent import consumer
@@ -61,34 +62,6 @@ def transact(
         for partition in range(PARTITIONS):
             send(b"%d-%d" % (number, partition), partition)
         end(number % 2 == 0)
-
-
-def librdkafka(cluster: Cluster, transactional_id: str) -> Producer:
-    producer = Producer(
-        {"bootstrap.servers": cluster.bootstrap, "transactional.id": transactional_id}
-    )
-    producer.init_transactions(WAIT_S)
-    return producer
-
-
-def test_librdkafka_commits_and_aborts_and_a_zombie_is_fenced(cluster: Cluster) -> None:
-    topic, name = cluster.create_topic("rdkafka", partitions=PARTITIONS), unique("txn")
-    producer = librdkafka(cluster, name)
-    transact(
-        producer.begin_transaction,
-        lambda value, partition: producer.produce(topic, value, partition=partition),
-        lambda commits: (
-            producer.commit_transaction(WAIT_S) if commits else producer.abort_transaction(WAIT_S)
-        ),
-    )
-    producer.begin_transaction()
-    producer.produce(topic, b"zombie", partition=0)
-    producer.flush(WAIT_S)
-    librdkafka(cluster, name)
-    with pytest.raises(KafkaException) as fenced:
-        producer.commit_transaction(WAIT_S)
-    assert fenced.value.args[0].code() == KafkaError._FENCED
-    assert read_committed(cluster, topic) == committed()
 
 
 def test_java_commits_and_aborts_and_a_zombie_is_fenced(cluster: Cluster) -> None:

@@ -112,22 +112,6 @@ def move(control: Control, topic: str) -> None:
     control.elect(topic, next(each for each in found["isr"] if each != found["leader"]))
 
 
-def test_what_is_committed_is_read_and_what_is_aborted_or_open_is_not(
-    start: Start, served: DurableCluster
-) -> None:
-    topic = served.cluster.create_topic("ends")
-    writer = start(served.bootstrap, unique("ends"), TIMEOUT_MS)
-    for value, end in (("a", writer.commit), ("b", writer.abort), ("c", writer.commit)):
-        writer.begin()
-        writer.send(topic, value)
-        end()
-    writer.begin()
-    writer.send(topic, "d")
-    assert read(served, topic) == [b"a", b"c"]
-    writer.commit()
-    assert read(served, topic) == [b"a", b"c", b"d"]
-
-
 def test_a_zombie_is_fenced_and_what_it_wrote_is_aborted(
     start: Start, served: DurableCluster, client: str
 ) -> None:
@@ -158,7 +142,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(
     assert read(served, topic) == []
 
 
-def test_a_transaction_outlives_elections_of_its_leader_and_its_coordinator(
+def test_what_is_committed_is_read_over_elections_and_what_is_aborted_or_open_is_not(
     start: Start, served: DurableCluster, control: Control
 ) -> None:
     topic = served.cluster.create_topic("elections")
@@ -174,6 +158,8 @@ def test_a_transaction_outlives_elections_of_its_leader_and_its_coordinator(
         writer.send(topic, f"aborted-{number}")
         elect()
         writer.abort()
+    writer.begin()
+    writer.send(topic, "open")
     expected = [b"before-0", b"after-0", b"before-1", b"after-1"]
     assert read(served, topic) == expected
 
