@@ -2,8 +2,9 @@
 
 The names are those of Kafka's ``RemoteLogSegmentMetadata``. The metadata of each segment lies in
 the tier beside the segment's bytes, as one small JSON object with the fields of Kafka's
-``RemoteLogSegmentMetadataRecord``, and ``leaderEpoch``; it is written again at each change of state.
-Kafka's brokers write theirs to a topic, where a leader that was deposed and cut off is refused.
+``RemoteLogSegmentMetadataRecord``; it is written again at each change of state. It has the leader
+epoch of the copy besides: Kafka's brokers write theirs to a topic, where a leader that was deposed
+and cut off is refused.
 """
 
 import json
