@@ -44,7 +44,8 @@ def test_each_record_is_copied_once(failing: FailingCluster, seed: int, tmp_path
     def copied() -> list[list[bytes]]:
         return read_committed(failing.cluster, target, PARTITIONS)
 
-    def are_copied(count: int) -> bool:
+    def are_copied(job: Dialogue, count: int) -> bool:
+        job.pending()  # an error, with its log, where it has ended
         return sum(map(len, copied())) >= count
 
     with ExitStack() as process:
@@ -62,7 +63,7 @@ def test_each_record_is_copied_once(failing: FailingCluster, seed: int, tmp_path
                 job.kill()
                 job = process.enter_context(Dialogue(command, tmp_path / f"after-{step}.log"))
             job.say(f"copy {len(values)}")
-            wait_until("all are copied", partial(are_copied, len(sent)), WAIT_S)
+            wait_until("all are copied", partial(are_copied, job, len(sent)), WAIT_S)
         disturbances.mend()
         job.end()
     expected = [values[index::PARTITIONS] for index in range(PARTITIONS)]
