@@ -15,9 +15,6 @@ SHARED: Final = ("kafka_wrote", "spark", "fencepost_answers")
 """Fixtures that one worker makes, but for files that would end after all else with the others."""
 GROUPS: Final = (
     ("tests/oracle/", "oracle"),
-    # Most of what these do is done by processes of their own.
-    ("tests/pipeline/test_standalone_cluster.py", "spark-jobs"),
-    ("tests/pipeline/stream/test_restarts.py", "spark-jobs"),
     ("tests/pipeline/audit/test_log_rules_on_kafka.py", "kafka-wrote"),
     ("tests/pipeline/datasource/test_log_directories_written.py", "kafka-wrote"),
     ("tests/durability/test_kafkas.py", "kafka-wrote"),
