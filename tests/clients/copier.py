@@ -60,9 +60,11 @@ class Copier:
 
     def copy(self, transactions: int) -> None:
         """:raises FencedError: When another has the name."""
-        while transactions > 0 and not self._is_at_end():
+        while transactions > 0:
             messages = [each for each in self._consumer.consume(EACH, 0.1) if _is_record(each)]
             if not messages:
+                if self._is_at_end():
+                    return
                 continue
             try:
                 self._copy(messages)
@@ -88,7 +90,16 @@ class Copier:
         return [each for each in positions if each.offset >= 0]
 
     def _is_at_end(self) -> bool:
-        return sum(each.offset for each in self._positions()) == self._total
+        offsets = {each.partition: each.offset for each in self._positions()}
+        others = [each for each in self._consumer.assignment() if each.partition not in offsets]
+        if others:  # nothing was read there since this process began
+            try:
+                found = self._consumer.committed(others, WAIT_S)
+            except KafkaException as error:
+                _check(error)
+                return False
+            offsets.update({each.partition: max(each.offset, 0) for each in found})
+        return sum(offsets.values()) == self._total
 
     def _give_up(self) -> None:
         """Abort the transaction, and go back to what is committed."""

@@ -16,7 +16,7 @@ from tests.simulation.mutant import Mutant
 from tests.simulation.mutants import MUTANTS
 
 SEEDS: Final = 1000
-MOST_REPLAYS: Final = int(os.environ.get("FENCEPOST_SIMULATION_REPLAYS", "6"))
+MOST_REPLAYS: Final = int(os.environ.get("FENCEPOST_SIMULATION_REPLAYS", "20"))
 
 pytestmark = [pytest.mark.unmeasured, pytest.mark.timeout(600)]
 
