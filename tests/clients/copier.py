@@ -41,6 +41,9 @@ class Copier:
             "retry.backoff.ms": 20,
             "reconnect.backoff.max.ms": 200,
             "topic.metadata.refresh.fast.interval.ms": 20,
+            # A leader that is cut off from the controller goes on answering: only metadata name
+            # its successor.
+            "topic.metadata.refresh.interval.ms": 2000,
             "log_level": 2,
         }
         self._target, self._total, self._name = target, total, name

@@ -125,6 +125,8 @@ public class CopierStory {
   Map<String, Object> settings() {
     Map<String, Object> settings = new HashMap<>(Map.of("bootstrap.servers", args[0], "request.timeout.ms", "2000"));
     settings.putAll(Map.of("retry.backoff.ms", "20", "reconnect.backoff.max.ms", "200"));
+    // A leader that is cut off from the controller goes on answering: only metadata name its successor.
+    settings.put("metadata.max.age.ms", "2000");
     return settings;
   }
 }
