@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from threading import Event, Semaphore, Thread
 
-from quixstreams import Application, State  # type: ignore[import-not-found]
+from quixstreams import Application, State  # type: ignore[import-not-found]  # in packages of its own
 
 BOOTSTRAP, SOURCE, TARGET, NAME, DIRECTORY = sys.argv[1:]
 allowed = Semaphore(0)

@@ -118,7 +118,7 @@ LINES: Final[list[tuple[str, Kind, dict[str, object], dict[str, object]]]] = [
 def test_an_event_is_one_line(
     line: str, kind: Kind, place: dict[str, object], details: dict[str, object]
 ) -> None:
-    event = Event(kind=kind, time_ms=1, details=details, **place)  # type: ignore[arg-type]
+    event = Event(kind=kind, time_ms=1, details=details, **place)  # type: ignore[arg-type]  # fields of a table
     assert event_text(event) == line
 
 

@@ -50,7 +50,7 @@ def add_offsets(driver: Driver, producer: Producer, version: int = NEWEST) -> in
 
 
 def listed(driver: Driver, **filters: object) -> list[str]:
-    request = ListTransactionsRequest(**filters)  # type: ignore[arg-type]
+    request = ListTransactionsRequest(**filters)  # type: ignore[arg-type]  # fields of a table
     response = driver.ask(1, "list_transactions", NEWEST, request)
     assert response.error_code == ErrorCode.NONE
     return [each.transactional_id for each in response.transaction_states]
@@ -150,7 +150,7 @@ def test_only_version_5_tells_the_next_epoch(driver: Driver, version: int) -> No
 
 def init_code(driver: Driver, version: int = 6, **fields: object) -> int:
     request = InitProducerIdRequest(
-        **{"transactional_id": "t", "transaction_timeout_ms": 1000, **fields}  # type: ignore[arg-type]
+        **{"transactional_id": "t", "transaction_timeout_ms": 1000, **fields}  # type: ignore[arg-type]  # fields of a table
     )
     code: int = driver.ask(1, "init_producer_id", version, request).error_code
     return code

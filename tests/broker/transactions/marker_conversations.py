@@ -39,7 +39,7 @@ _FIRST_WITH_IMPLICIT: Final = 5
 
 
 def producer(talk: Talk, name: str, *, version: int = 5) -> Producer:
-    return Producer(talk, talk.name(name), version=version)  # type: ignore[arg-type]
+    return Producer(talk, talk.name(name), version=version)  # type: ignore[arg-type]  # one of its versions
 
 
 # -- markers ------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def _of_member(talk: Talk, version: int, who: Producer) -> None:
         (-1, "stranger", None),
     ):
         of_whom = {"generation": its_generation, "member": its_member, "instance": instance}
-        _commit(talk, version, who, group, 20, **of_whom)  # type: ignore[arg-type]
+        _commit(talk, version, who, group, 20, **of_whom)  # type: ignore[arg-type]  # one of its versions
     who.end(commit=True)
     talk.settle(who.transactional_id)
     _offsets(talk, group)
@@ -210,7 +210,7 @@ def _of_member(talk: Talk, version: int, who: Producer) -> None:
 
 def _with_epoch(talk: Talk, who: Producer, by: int) -> Producer:
     """The same producer with an epoch that differs by so much."""
-    other = Producer(talk, who.transactional_id, version=who.version)  # type: ignore[arg-type]
+    other = Producer(talk, who.transactional_id, version=who.version)  # type: ignore[arg-type]  # one of its versions
     other.id, other.epoch = who.id, who.epoch + by
     return other
 

@@ -148,12 +148,8 @@ def test_a_decision_that_is_not_committed_in_time_may_hold_all_the_same(
     assert producer.producer == (0, 1)
 
 
-def test_after_a_decision_that_is_not_committed_in_time_the_next_is_made_as_without_it(
-    leaders: FakeLeaders,
-) -> None:
-    """A producer that repeats EndTxn at a coordinator that is none any more gets no answer, and so
-    looks for another one.
-    """
+def end_that_is_not_committed() -> tuple[Driver, Producer, list[int]]:
+    """A cluster, a producer that has asked to commit, and the brokers that are held meanwhile."""
     driver = Driver(3, {**CONFIGS, "replica.lag.time.max.ms": "600000"})
     create(driver, "t", [[1, 2, 3]])
     producer = Producer(driver)
@@ -162,6 +158,16 @@ def test_after_a_decision_that_is_not_committed_in_time_the_next_is_made_as_with
     others = [each for each in (1, 2, 3) if each != producer.coordinator]
     driver.hold(*others)
     producer.send_end(commit=True)
+    return driver, producer, others
+
+
+def test_after_a_decision_that_is_not_committed_in_time_the_next_is_made_as_without_it(
+    leaders: FakeLeaders,
+) -> None:
+    """A producer that repeats EndTxn at a coordinator that is none any more gets no answer, and so
+    looks for another one.
+    """
+    driver, producer, others = end_that_is_not_committed()
     assert producer.end(commit=True) is ErrorCode.CONCURRENT_TRANSACTIONS
     driver.advance(10_000)
     again = producer.send_end(commit=True)
@@ -176,14 +182,7 @@ def test_after_a_decision_that_is_not_committed_in_time_the_next_is_made_as_with
 def test_a_transaction_whose_end_is_not_committed_in_time_is_aborted_when_its_own_time_is_up(
     leaders: FakeLeaders,
 ) -> None:
-    driver = Driver(3, {**CONFIGS, "replica.lag.time.max.ms": "600000"})
-    create(driver, "t", [[1, 2, 3]])
-    producer = Producer(driver)
-    producer.init(timeout_ms=10_000)
-    producer.add(0, version=5)
-    others = [each for each in (1, 2, 3) if each != producer.coordinator]
-    driver.hold(*others)
-    producer.send_end(commit=True)
+    driver, producer, others = end_that_is_not_committed()
     driver.advance(10_000)
     assert producer.state == "Ongoing"
     driver.advance(10_000)

@@ -38,7 +38,7 @@ def metadata(state: State, epoch: int = EPOCH, **changes: int) -> TransactionMet
         start_ms=500,
         last_update_ms=600,
     )
-    return replace(found, **changes)  # type: ignore[arg-type]
+    return replace(found, **changes)  # type: ignore[arg-type]  # fields of a table
 
 
 def end(

@@ -132,7 +132,7 @@ class FakeLeaders:
         raise AssertionError("not called")
 
     def install(self) -> None:
-        handlers._HANDLERS[BY_NAME["write_txn_markers"].key] = self  # type: ignore[assignment]
+        handlers._HANDLERS[BY_NAME["write_txn_markers"].key] = self  # type: ignore[assignment]  # it stands for the handler
 
 
 class Producer:

@@ -108,7 +108,7 @@ class Brokers:
         for topic in TOPICS:
             self.create(topic)
         for kind in (_GROUPS, _TRANSACTIONS):
-            wait_until("a coordinator", lambda kind=kind: self._find(kind))  # type: ignore[misc]
+            wait_until("a coordinator", lambda kind=kind: self._find(kind))  # type: ignore[misc]  # mypy infers no type for its default
         init = InitProducerIdRequest(transactional_id="any", transaction_timeout_ms=1000)
         wait_until(
             "a producer id", lambda: not self.ask(_LEADER, "init_producer_id", 5, init).error_code

@@ -273,7 +273,7 @@ class Comparison:
     def _settle_transactions(self) -> None:
         """Wait until both have written the markers of transactions that end."""
         for side in (self._both.kafka, self._both.fencepost):
-            wait_until("no transaction ends", lambda side=side: not _ends(side, self._world))  # type: ignore[misc]
+            wait_until("no transaction ends", lambda side=side: not _ends(side, self._world))  # type: ignore[misc]  # mypy infers no type for its default
 
     def _mark(self, side: Side, value: str) -> None:
         config = AlterableConfig(name="retention.ms", config_operation=0, value=value)
@@ -344,7 +344,7 @@ def _wait_for_coordinator(side: Side) -> None:
         request = FindCoordinatorRequest(key_type=kind, coordinator_keys=("g",))
         wait_until(
             "a coordinator",
-            lambda request=request: not side.ask(api, 6, request).coordinators[0].error_code,  # type: ignore[misc]
+            lambda request=request: not side.ask(api, 6, request).coordinators[0].error_code,  # type: ignore[misc]  # mypy infers no type for its default
         )
 
 
