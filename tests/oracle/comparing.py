@@ -26,6 +26,7 @@ from tests.oracle.questions import (
     failover,
     features,
     gate,
+    produce,
     racks,
     replicas,
     tiered,
@@ -118,6 +119,9 @@ _LOOKED_UP: Final = frozenset(
 RACES: Final = {
     (tiered.SECTION, f"{_LOOKUP}0"): _LOOKED_UP,
     (tiered.SECTION, f"{_LOOKUP}1"): _LOOKED_UP,
+    ("InitProducerId", produce.FIRST_PRODUCER_ID): frozenset(
+        ("14 COORDINATOR_LOAD_IN_PROGRESS", "0 NONE")
+    ),
 }
 """Rows of which a quick machine gives one answer and a slow one another; no third is right."""
 

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 from pathlib import Path
 from typing import Final
 
@@ -30,8 +31,9 @@ PROGRAMS: Final = os.environ.get("FENCEPOST_TEST_PROGRAMS")
 _RETRY_S: Final = 10.0
 _LOG_LINE: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} |\tat |Caused by: |\t\.\.\. ")
 _UUID: Final = re.compile(
-    r"(?<![\w-])(?!(?:[A-Z][a-z_-]*)+(?![\w-]))(?=[\w-]*[A-Z])[\w-]{22}(?![\w-])"
+    r"(?<![\w-])(?!(?:[A-Z][a-z]{2,})+(?![\w-]))(?=[\w-]*[A-Z])[\w-]{22}(?![\w-])"
 )
+"""An id in base64, which may be of letters alone, but no class or column of as many letters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ def check(session: Session, ground: Ground) -> None:
         assert found is not None, f"it prints the same without {session.later}"
     elif found is not None:
         expected, printed = found
-        assert printed == expected
+        assert printed == expected, "\n".join(unified_diff(expected, printed, lineterm=""))
 
 
 def _first_difference(session: Session, ground: Ground) -> tuple[list[str], list[str]] | None:

@@ -20,6 +20,9 @@ from tests.oracle.asking import (
 )
 
 SECTION = "Produce"
+FIRST_PRODUCER_ID = (
+    "v4 first answer (14 = COORDINATOR_LOAD_IN_PROGRESS while the first pid block is fetched)"
+)
 TWO_HOURS_MS = 7_200_000
 SEQUENCES = (
     (0, "first"),
@@ -160,7 +163,7 @@ def _init_producer_id(asker: Asker) -> int:
     first = ask_once()
     asker.row(
         "InitProducerId",
-        "v4 first answer (14 = COORDINATOR_LOAD_IN_PROGRESS while the first pid block is fetched)",
+        FIRST_PRODUCER_ID,
         error_text(first["ErrorCode"]),
     )
     answer = first
