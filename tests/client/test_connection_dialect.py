@@ -154,8 +154,8 @@ async def test_raw_calls_take_and_return_the_fields_of_the_draft(draft: Draft | 
         committed = await fetch_committed_offset(connection, "g", T, version=5)
 
     fetch_request, _, commit_request, _ = broker.asked[-4:]
-    (asked,) = fetch_request.topics[0].partitions  # type: ignore[attr-defined]
-    (sent,) = commit_request.topics[0].partitions  # type: ignore[attr-defined]
+    (asked,) = fetch_request.topics[0].partitions  # type: ignore[attr-defined]  # of any message
+    (sent,) = commit_request.topics[0].partitions  # type: ignore[attr-defined]  # of any message
     assert asked.last_fetched_epoch == (4 if draft else -1)
     assert (sent.timestamp, sent.committed_leader_epoch) == (7 if draft else -1, 2)
     assert fetched.error == ErrorCode.LOG_TRUNCATION

@@ -54,9 +54,10 @@ class _Playback:
         """Replay on; the records that it replays."""
         played = [*_records(log, self.end, until)]
         for record in played:
-            self.state.transactions[record.transactional_id] = record.value  # type: ignore[assignment]
             if record.value is None:
-                del self.state.transactions[record.transactional_id]
+                self.state.transactions.pop(record.transactional_id, None)
+            else:
+                self.state.transactions[record.transactional_id] = record.value
         self.end = max(self.end, until)
         return played
 

@@ -76,7 +76,7 @@ def test_several_partitions_of_several_leaders_and_the_same_one_twice() -> None:
     ends = consumer.core.find_offsets(dict.fromkeys(partitions, -1))
     starts = consumer.core.find_offsets(dict.fromkeys(partitions, -2))
     found = consumer.result(ends), consumer.result(starts)
-    offsets = [[each[p].offset for p in partitions if (each[p])] for each in found]  # type: ignore[union-attr]
+    offsets = [[at.offset for at in map(each.get, partitions) if at] for each in found]
     assert offsets == [[1, 2, 3], [0, 0, 0]]
     assert len(consumer.requests("list_offsets")) == 4
 
@@ -144,7 +144,7 @@ def test_errors_that_pass_are_waited_for(code: ErrorCode) -> None:
     driver = cluster()
     write(driver, "a", 1)
     consumer = DrivenConsumer(driver)
-    consumer.alters = [ends_with(code)]  # type: ignore[list-item]
+    consumer.alters = [ends_with(code)]  # type: ignore[list-item]  # of any message
     assert find(consumer, OffsetSpec.LATEST) is not None
     assert len(consumer.requests("list_offsets")) == 2
 
@@ -163,14 +163,14 @@ def test_a_lost_request_is_sent_again() -> None:
 def test_an_old_message_format_has_no_times() -> None:
     driver = cluster()
     consumer = DrivenConsumer(driver)
-    consumer.alters = [ends_with(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)]  # type: ignore[list-item]
+    consumer.alters = [ends_with(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)]  # type: ignore[list-item]  # of any message
     assert find(consumer, 5) is None
 
 
 def test_a_refusal_ends_the_operation() -> None:
     driver = cluster()
     consumer = DrivenConsumer(driver)
-    consumer.alters = [ends_with(ErrorCode.TOPIC_AUTHORIZATION_FAILED)]  # type: ignore[list-item]
+    consumer.alters = [ends_with(ErrorCode.TOPIC_AUTHORIZATION_FAILED)]  # type: ignore[list-item]  # of any message
     with pytest.raises(RequestRefused, match="ListOffsets of t-0: TOPIC_AUTHORIZATION_FAILED"):
         find(consumer, OffsetSpec.LATEST)
 

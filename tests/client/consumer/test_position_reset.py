@@ -129,9 +129,9 @@ def test_a_refused_lookup_of_commits_is_an_error() -> None:
     consumer = start(driver, None, group_id="g")
 
     def refuse(response: object) -> object:
-        (group,) = response.groups  # type: ignore[attr-defined]
+        (group,) = response.groups  # type: ignore[attr-defined]  # of any message
         groups = (replace(group, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED),)
-        return replace(response, groups=groups)  # type: ignore[type-var]
+        return replace(response, groups=groups)  # type: ignore[type-var]  # of any message
 
     consumer.alters = [("offset_fetch", refuse)]
     with pytest.raises(RequestRefused, match="OffsetFetch of g: GROUP_AUTHORIZATION_FAILED"):

@@ -109,7 +109,7 @@ def run(command: str, ground: Ground) -> list[str]:
     else:
         done = run_program([f"{PROGRAMS}/{tool[0]}", *tool[1:]], stdin=stdin, code=None)
     lines = [*_said(done.out), *(f"! {line}" for line in _said(done.err))]
-    lines = [_masked(line, ground) for line in lines]
+    lines = [masked(line, ground) for line in lines]
     for each in filters:
         lines = _FILTERS[each[0]](lines, each[1:])
     return lines + ([f"[exit code {done.code}]"] if done.code else [])
@@ -132,7 +132,8 @@ def _said(text: str) -> list[str]:
     return [line for line in lines if line and not _LOG_LINE.match(line)]
 
 
-def _masked(line: str, ground: Ground) -> str:
+def masked(line: str, ground: Ground) -> str:
+    """A line with variables for addresses, and without ids."""
     for name, value in ground.variables():
         line = line.replace(value, name)
     for number, broker in enumerate(ground.brokers, 1):

@@ -201,7 +201,7 @@ def _resolved(value: Value, resolve: Callable[[Ref], object]) -> Value:
     if isinstance(value, Ref):
         return resolve(value)
     if isinstance(value, BatchOf):
-        return value.to_bytes(resolve(value.producer))  # type: ignore[arg-type]
+        return value.to_bytes(resolve(value.producer))  # type: ignore[arg-type]  # a producer's Ref gives its id
     if isinstance(value, tuple):
         return tuple(_resolved(each, resolve) for each in value)
     if not is_dataclass(value) or isinstance(value, type):

@@ -149,7 +149,7 @@ def test_what_executors_are_sent_has_the_time_that_the_case_fixed(rules: Rules) 
     for function, tables in zip(
         bucket_functions({}, case), ((batches({}),), (traces(), batches({}))), strict=True
     ):
-        sent = cloudpickle.loads(cloudpickle.dumps(function))  # type: ignore[no-untyped-call]
+        sent = cloudpickle.loads(cloudpickle.dumps(function))  # type: ignore[no-untyped-call]  # it has no types
         sent(*tables)
     assert [each.now_ms for each in rules.seen] == [7, 7]
 
