@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
+COMPILED := $(VENV)/.tests-compiled
 OLDEST := .venv-oldest
 AUDIT := .venv-audit
 
@@ -46,14 +47,14 @@ imports: $(DEV)
 	$(BIN)/lint-imports --no-logo
 
 # Four workers, on two processors as well: tests wait for other processes as much as they compute.
-pytest: $(DEV) ## The tests alone; ARGS="-k name" picks some
+pytest: $(COMPILED) ## The tests alone; ARGS="-k name" picks some
 	$(PYTEST) -n 4 $(ARGS)
 
 # Apart from `make test`, as measuring takes a processor minutes.
-coverage: $(DEV) ## The tests with the branches of the code that they execute, 95 % at least
+coverage: $(COMPILED) ## The tests with the branches of the code that they execute, 95 % at least
 	$(PYTEST) -n 4 --cov --cov-report=term $(ARGS)
 
-test-kafka: $(DEV) ## Kafka's own cluster tests, all of them (half an hour); ARGS="CLASS CLASS#METHOD" picks some
+test-kafka: $(DEV) ## Kafka's own cluster tests, all of them (ten minutes); ARGS="CLASS CLASS#METHOD" picks some
 	$(BIN)/python -m tests.kafka $(ARGS)
 
 # Old packages use what newer ones, among those that they need, have deprecated.
@@ -135,6 +136,11 @@ $(DEV): $(wildcard requirements/*.txt) pyproject.toml | $(BIN)/python
 	$(PIP) install --quiet --no-compile --require-hashes $(patsubst %,-r requirements/%.txt,run spark build lint test)
 	$(INSTALL_PROJECT)
 	@touch $(RUN) $@
+
+# Each worker collects all tests, so without this each would compile all of them at the same time.
+$(COMPILED): $(DEV)
+	$(BIN)/pytest --collect-only -qq > /dev/null || true
+	@touch $@
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from docs.generate import ROOT
 from tests.harness.pages import BLOCK, Reader, is_as_shown, reader
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["reader"]
 
