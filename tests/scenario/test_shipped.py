@@ -91,9 +91,15 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
         yield lambda name: served(tuple(read(name).cluster.arguments()))
 
 
+@pytest.fixture(scope="module")
+def outcomes(clusters: Callable[[str], str]) -> Callable[[str], ScenarioOutcome]:
+    """How a scenario ends, which is played when it is first asked for."""
+    return cache(lambda name: run(read(name), Silent(), against=clusters(name), reset=True))
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_it_passes(name: str, clusters: Callable[[str], str]) -> None:
-    outcome = run(read(name), Silent(), against=clusters(name), reset=True)
+def test_it_passes(name: str, outcomes: Callable[[str], ScenarioOutcome]) -> None:
+    outcome = outcomes(name)
     assert outcome.passed, told(outcome)
 
 
@@ -140,10 +146,9 @@ CELLS: Final = {
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("row", ROWS)
 def test_the_drafts_reset_table_is_printed_beside_the_final_kip(
-    row: str, column: str, clusters: Callable[[str], str]
+    row: str, column: str, outcomes: Callable[[str], ScenarioOutcome]
 ) -> None:
-    name = f"kip-320-draft-{row}-{column}"
-    last = run(read(name), Silent(), against=clusters(name), reset=True).steps[-1]
+    last = outcomes(f"kip-320-draft-{row}-{column}").steps[-1]
     assert success_note(last.step, last.answer) == CELLS[row, column]
 
 

@@ -260,7 +260,7 @@ MUTANTS: Final = (
     Mutant(
         name="the epoch check",
         inject=epochs_unchecked,
-        first_seed=140,
+        first_seed=154,
         breaks=_LOST | _DIVERGED | {"latest_offsets_never_go_back"},
     ),
     Mutant(

@@ -242,7 +242,7 @@ _MUTANTS: Final[tuple[tuple[str, Inject, Collection[str], int], ...]] = (
         {"coordinators_are_what_their_log_says"},
         0,
     ),
-    ("markers that are sent again", markers_sent_once, {"transactions_come_to_an_end"}, 14),
+    ("markers that are sent again", markers_sent_once, {"transactions_come_to_an_end"}, 24),
     ("the wait of offsets for the marker", offsets_not_pending, {"offsets_are_isolated"}, 1),
     ("offsets that are aborted", aborted_offsets_kept, {"offsets_are_isolated"}, 1),
     ("offsets that are committed", pending_offsets_dropped, {"offsets_are_atomic"}, 1),
