@@ -138,6 +138,7 @@ $(DEV): $(wildcard requirements/*.txt) pyproject.toml | $(BIN)/python
 	@touch $(RUN) $@
 
 # Each worker collects all tests, so without this each would compile all of them at the same time.
+# What cannot be collected is told by the tests themselves.
 $(COMPILED): $(DEV)
 	$(BIN)/pytest --collect-only -qq > /dev/null || true
 	@touch $@

@@ -12,9 +12,7 @@ from uuid import UUID
 
 from tests.harness import batches
 from tests.oracle.random_requests.bounds import BOUNDS, MAX_INT32, MAX_INT64
-from tests.oracle.random_requests.config_values import (
-    TOPIC_CONFIGS,
-)
+from tests.oracle.random_requests.config_values import TOPIC_CONFIGS
 from tests.oracle.random_requests.messages import BatchOf, Generator, Ref, Values
 from tests.oracle.random_requests.structs import STRUCTS
 

@@ -127,8 +127,7 @@ def _distinct_resources(_rng: random.Random, _api: Api, _version: int, made: Val
 
 
 def _new_group(rng: random.Random, _api: Api, version: int, made: Value) -> Value:
-    protocols = {each.name: each for each in made.protocols}
-    made = replace(made, protocols=tuple(protocols.values()))
+    made = replace(made, protocols=_each_once(made.protocols, "name"))
     if version > 0 or made.group_id == "":
         return made
     return replace(made, group_id=f"{made.group_id}-v0-{rng.randrange(10**9)}")
@@ -171,10 +170,9 @@ def _one_marker(_rng: random.Random, _api: Api, _version: int, made: Value) -> V
 
 def _distinct_marked(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
     """Name each topic once, and each of its partitions."""
-    topics = {each.name: each for each in made.topics}.values()
     once = (
         replace(each, partition_indexes=tuple(dict.fromkeys(each.partition_indexes)))
-        for each in topics
+        for each in _each_once(made.topics, "name")
     )
     return replace(made, topics=tuple(once))
 
