@@ -32,11 +32,6 @@ SETTLE_S = 1.0
 
 RESETS = 5
 
-TRANSACTION_CONFIGS = (
-    "transaction.state.log.replication.factor=1",
-    "transaction.state.log.min.isr=1",
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
@@ -129,12 +124,9 @@ def c_client(kind: servers.Kind, scale: Scale) -> Values:
 
 
 def transactions(kind: servers.Kind, scale: Scale) -> Values:
-    """Transactions one after the other, each with its commit; CPU time is of the whole process.
-
-    The transaction log has one replica: peers have no more.
-    """
+    """Transactions one after the other, each with its commit; CPU time is of the whole process."""
     if isinstance(kind, servers.Fencepost):
-        kind = replace(kind, configs=TRANSACTION_CONFIGS)
+        kind = replace(kind, configs=servers.TRANSACTION_CONFIGS)
     with settled(kind) as server:
         server.create_bench_topic()
         before = process.cpu_seconds(server.pid)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench import load, process, servers, tools, wire
 
-WORK = ("produce", "consume", "list-offsets")
+WORK = ("produce", "consume", "transactions", "list-offsets")
 TOOLS = ("cprofile", "perf")
 LINES = 40
 
@@ -33,7 +33,8 @@ def profile(what: str, *, records: int, tool: str) -> int:
             interpreter += ["-m", "cProfile", "-o", str(data)]
         elif sys.version_info >= (3, 12):
             interpreter += ["-X", "perf"]
-        kind = servers.Fencepost(interpreter=interpreter)
+        configs = servers.TRANSACTION_CONFIGS if what == "transactions" else ()
+        kind = servers.Fencepost(interpreter=interpreter, configs=configs)
         try:
             kind.build()
             with servers.started(kind, launch) as server:
@@ -47,7 +48,7 @@ def profile(what: str, *, records: int, tool: str) -> int:
 
 def _run(what: str, server: servers.Server, records: int, perf_data: Path | None) -> None:
     server.create_bench_topic()
-    if what != "produce":
+    if what in ("consume", "list-offsets"):
         load.produce(load.Client.C, server, records)
     recorder = None
     if perf_data is not None:
@@ -69,6 +70,8 @@ def _run(what: str, server: servers.Server, records: int, perf_data: Path | None
 def _work(what: str, server: servers.Server, records: int) -> None:
     if what == "produce":
         load.produce(load.Client.C, server, records)
+    elif what == "transactions":
+        load.transact(server, records)
     elif what == "consume":
         load.consume(load.Client.C, server, records)
     else:

@@ -25,6 +25,11 @@ PARTITIONS = 3
 BROKERS = 3
 START_TIMEOUT_S = 60.0
 POLL_S = 0.001
+TRANSACTION_CONFIGS = (
+    "transaction.state.log.replication.factor=1",
+    "transaction.state.log.min.isr=1",
+)
+"""The transaction log has one replica: peers have no more."""
 
 
 class DidNotStart(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -10,9 +9,6 @@ import pytest
 from tests.clients.failing_cluster import FailingCluster, failing_cluster
 from tests.clients.grounds import Stand, stands
 from tests.clients.stories import Stage, stage
-
-# It has hung after an orderly stop of the coordinator, for a reason that is not known yet.
-collect_ignore = [] if "FENCEPOST_STREAMS_SEEDS" in os.environ else ["test_quixstreams.py"]
 
 
 @pytest.fixture(scope="session")

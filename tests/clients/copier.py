@@ -17,6 +17,9 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 WAIT_S: Final = 120.0
+TRANSACTION_TIMEOUT_MS: Final = 5_000
+"""A coordinator that was replaced, and does not know it, waits so long for followers that copy its
+log no more. Meanwhile it answers CONCURRENT_TRANSACTIONS."""
 EACH: Final = 10
 """At most so many records are copied in a transaction."""
 
@@ -44,6 +47,9 @@ class Copier:
             # A leader that is cut off from the controller goes on answering: only metadata name
             # its successor.
             "topic.metadata.refresh.interval.ms": 2000,
+            # A broker that leaves the metadata stays in the cache as the group's coordinator, and
+            # TxnOffsetCommit waits for it, until another connection changes (librdkafka #5511).
+            "connections.max.idle.ms": 1000,
             "log_level": 2,
         }
         self._target, self._total, self._name = target, total, name
@@ -123,7 +129,14 @@ class Copier:
 
     def _started(self) -> Producer:
         while True:
-            producer = Producer({**self._common, "transactional.id": self._name, "linger.ms": 0})
+            producer = Producer(
+                {
+                    **self._common,
+                    "transactional.id": self._name,
+                    "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+                    "linger.ms": 0,
+                }
+            )
             try:
                 producer.init_transactions(WAIT_S)
             except KafkaException as error:
@@ -135,7 +148,8 @@ class Copier:
 def _is_record(message: Message) -> bool:
     """:raises FencedError: When another has the group instance id."""
     error = message.error()
-    if error is not None and error.code() in FENCED:
+    # A static member that was fenced says so, or only that its error is fatal: none else is.
+    if error is not None and error.code() in FENCED | {KafkaError._FATAL}:
         raise FencedError
     return error is None
 

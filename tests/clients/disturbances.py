@@ -26,6 +26,8 @@ class Disturbances:
         self._mend: Callable[[], None] | None = None
         self.done: list[str] = []
         """What was done, in words."""
+        self.has_zombie = False
+        """Whether a broker goes on as it was, and does not know what the controller decides."""
 
     def next(self) -> None:
         """Mend what the one before has left, and do the next."""
@@ -40,6 +42,7 @@ class Disturbances:
         if self._mend is not None:
             self._mend()
             self._mend = None
+            self.has_zombie = False
 
     def _elect(self) -> None:
         """Half of the partitions get other leaders."""
@@ -58,6 +61,7 @@ class Disturbances:
     def _isolate(self) -> None:
         """It goes on as it was: a zombie."""
         self._take("isolate", "rejoin", from_="controller")
+        self.has_zombie = True
 
     def _cut_off(self) -> None:
         """While it reaches the controller alone, leaders change. All can go on only after that:

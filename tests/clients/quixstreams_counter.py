@@ -42,6 +42,9 @@ def counter() -> Application:
             "transaction.timeout.ms": 10_000,  # as Kafka Streams has it
             "message.timeout.ms": 10_000,
             "linger.ms": 0,
+            # As in copier.py: a coordinator that has left the metadata is waited for
+            # (librdkafka #5511), until another connection changes.
+            "connections.max.idle.ms": 1000,
         },
         processing_guarantee="exactly-once",
         state_dir=DIRECTORY,

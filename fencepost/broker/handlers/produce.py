@@ -104,7 +104,10 @@ def _handle_transactional(
     if not batches.producers:
         return _append(ctx, request, NOTHING_TO_VERIFY)
     verified = ctx.broker.produce_verification.verify(
-        transactional_id, batches, TransactionSupport.of_produce(ctx.version)
+        transactional_id,
+        batches,
+        TransactionSupport.of_produce(ctx.version),
+        ctx.peer.connection_id,
     )
     if not isinstance(verified, Wait):
         return _append(ctx, request, verified)

@@ -5,8 +5,10 @@ question. A producer of ``transaction.version`` 2 adds no partitions: its leader
 while the transaction before is not complete yet, the leader asks again for a moment
 (``add.partitions.to.txn.retry.backoff.ms``), because the producer would wait longer.
 
-The requests of one producer are verified one after the other: batches that wait keep their order,
-as they do at a real broker, which handles one request of a connection at a time.
+The requests of one producer on one connection are verified one after the other: batches that wait
+keep their order, as they do at a real broker, which handles one request of a connection at a time.
+A producer that gives up waiting, and connects again, is verified at once: the coordinator that was
+asked first may have been replaced without knowing it, and then answers nothing.
 """
 
 from collections import deque
@@ -62,6 +64,13 @@ class ProducerOfBatch(NamedTuple):
 
     producer_id: int
     epoch: int
+
+
+class _Sequence(NamedTuple):
+    """The requests of a producer on a connection."""
+
+    connection_id: str
+    producer: ProducerOfBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,26 +129,31 @@ class ProduceVerification:
 
     def __init__(self, node: VerificationNode) -> None:
         self._node = node
-        self._queues: dict[ProducerOfBatch, deque[Callable[[], None]]] = {}
-        """The requests of producers that have one under way, which they wait for."""
+        self._queues: dict[_Sequence, deque[Callable[[], None]]] = {}
+        """The requests that wait for the one before them, where one is under way."""
 
     def verify(
-        self, transactional_id: str, batches: TransactionalBatches, support: TransactionSupport
+        self,
+        transactional_id: str,
+        batches: TransactionalBatches,
+        support: TransactionSupport,
+        connection_id: str,
     ) -> Verified | Wait[Verified]:
         """Verify the partitions of a request, or have them added; at once where none needs it.
 
         :param batches: Of one producer.
         """
         (producer,) = batches.producers
-        waiting = self._queues.get(producer)
+        sequence = _Sequence(connection_id, producer)
+        waiting = self._queues.get(sequence)
         if waiting is None and not self._needs_verification(support):
             return NOTHING_TO_VERIFY
         attempt = _Attempt(self._node, transactional_id, producer, batches.sequences, support)
         if waiting is not None:
-            waiting.append(lambda: self._start(producer, attempt))
+            waiting.append(lambda: self._start(sequence, attempt))
             return attempt.verified
-        self._queues[producer] = deque()
-        self._start(producer, attempt)
+        self._queues[sequence] = deque()
+        self._start(sequence, attempt)
         result = attempt.verified.result
         return attempt.verified if result is None else result
 
@@ -151,16 +165,16 @@ class ProduceVerification:
         is_enabled = self._node.configs.transaction_partition_verification_enable
         return support is TransactionSupport.ADD or is_enabled
 
-    def _start(self, producer: ProducerOfBatch, attempt: "_Attempt") -> None:
-        attempt.run(lambda: self._next(producer))
+    def _start(self, sequence: _Sequence, attempt: "_Attempt") -> None:
+        attempt.run(lambda: self._next(sequence))
 
-    def _next(self, producer: ProducerOfBatch) -> None:
-        """One is verified and appended: the next of the same producer may begin."""
-        waiting = self._queues.get(producer)
+    def _next(self, sequence: _Sequence) -> None:
+        """One is verified and appended: the next of the same sequence may begin."""
+        waiting = self._queues.get(sequence)
         if waiting:
             waiting.popleft()()
         else:
-            self._queues.pop(producer, None)
+            self._queues.pop(sequence, None)
 
 
 class _Attempt:

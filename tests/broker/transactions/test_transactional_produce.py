@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fencepost.broker.node import operator_actions
 from fencepost.broker.transactions.marker_channel import RETRY_BACKOFF_MS
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.transactions.workbench import FakeLeaders, Producer
@@ -35,6 +36,7 @@ def send(
     epoch: int | None = None,
     transactional_id: str | None = "t",
     acks: int = -1,
+    connection: str = "c1",
 ) -> Asked:
     """Send one record of the producer's transaction to the leader."""
     driver = producer.driver
@@ -42,7 +44,7 @@ def send(
     records = batch(b"%d" % sequence, producer=(producer.id, epoch, sequence), transactional=True)
     request = produce_request(("t", 0, records), acks=acks)
     request = replace(request, transactional_id=transactional_id)
-    return driver.send(driver.partition("t").leader, "produce", version, request)
+    return driver.send(driver.partition("t").leader, "produce", version, request, connection)
 
 
 def code(asked: Asked) -> ErrorCode:
@@ -208,6 +210,24 @@ def test_batches_that_wait_for_the_verification_keep_their_order(driver: Driver)
     assert [code(each) for each in asked[:2]] == [ErrorCode.NONE, ErrorCode.NONE]
     assert (asked[2].done, asked[2].hung_up) == (True, False)
     assert values(fetch(driver, "t", 0)) == [b"0", b"1", b"2"]
+
+
+def test_a_coordinator_that_was_replaced_does_not_hold_up_those_who_connect_again(
+    driver: Driver,
+) -> None:
+    producer = Producer(driver)
+    producer.init()
+    leader = driver.partition("t").leader
+    old, new = (each for each in (1, 2, 3) if each != leader)
+    driver.elect("__transaction_state", 0, old)
+    driver.hold(leader, new)  # what the coordinator writes from now on is not committed
+    asked = send(producer, 0)
+    operator_actions.isolate(driver.cluster, old, from_controller=True)
+    driver.release(leader, new)
+    assert driver.partition("__transaction_state").leader != old
+    assert not send(producer, 0).done  # it waits for the request before it
+    again = send(producer, 0, connection="c2")
+    assert (code(again), asked.done) == (ErrorCode.NONE, False)
 
 
 def test_without_a_coordinator_the_producer_tries_again(driver: Driver) -> None:

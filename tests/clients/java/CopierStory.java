@@ -102,7 +102,7 @@ public class CopierStory {
     while (true) {
       Map<String, Object> settings = settings();
       settings.putAll(Map.of("transactional.id", args[4], "linger.ms", "0", "max.block.ms", "120000"));
-      settings.putAll(Map.of("delivery.timeout.ms", "120000"));
+      settings.putAll(Map.of("delivery.timeout.ms", "120000", "transaction.timeout.ms", "5000"));
       producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer());
       try {
         producer.initTransactions();
