@@ -13,6 +13,11 @@ from threading import Event, Semaphore, Thread
 from quixstreams import Application, State  # type: ignore[import-not-found]  # in packages of its own
 
 BOOTSTRAP, SOURCE, TARGET, NAME, DIRECTORY = sys.argv[1:]
+COMMON = {
+    # Both for the reasons in copier.py.
+    "topic.metadata.refresh.interval.ms": 2000,
+    "connections.max.idle.ms": 1000,
+}
 allowed = Semaphore(0)
 
 
@@ -36,15 +41,13 @@ def counter() -> Application:
         auto_offset_reset="earliest",
         commit_interval=0.05,
         consumer_poll_timeout=0.02,
-        consumer_extra_config={"group.instance.id": NAME},
+        consumer_extra_config={**COMMON, "group.instance.id": NAME},
         producer_extra_config={
+            **COMMON,
             "transactional.id": NAME,
             "transaction.timeout.ms": 10_000,  # as Kafka Streams has it
             "message.timeout.ms": 10_000,
             "linger.ms": 0,
-            # As in copier.py: a coordinator that has left the metadata is waited for
-            # (librdkafka #5511), until another connection changes.
-            "connections.max.idle.ms": 1000,
         },
         processing_guarantee="exactly-once",
         state_dir=DIRECTORY,

@@ -84,8 +84,8 @@ public class FlinkStory {
         .setTransactionalIdPrefix(args[3])
         .setTransactionNamingStrategy(TransactionNamingStrategy.valueOf(args[5]))
         .setKafkaProducerConfig(settings())
-        .setProperty("transaction.timeout.ms", "60000")
-        .setProperty("delivery.timeout.ms", "50000")
+        .setProperty("transaction.timeout.ms", "10000")
+        .setProperty("delivery.timeout.ms", "9000")
         .build();
   }
 
