@@ -53,18 +53,25 @@ def test_each_record_is_copied_once(failing: FailingCluster, seed: int, tmp_path
         job = process.enter_context(Dialogue(command, tmp_path / "first.log"))
         for step, failure in enumerate(FAILURES):
             sent = values[: STEP * (step + 1)]
+            tell(job, f"copy {STEP // 2}")  # before there is more: it may copy all until then
+            disturbances.mend()
             failing.send(source, sent[-STEP:])
-            job.say(f"copy {STEP // 2}")
             job.hear_until("waits", WAIT_S)
             disturbances.next()
             if failure == "fail":
-                job.say("fail")
+                tell(job, "fail")
             else:
                 job.kill()
                 job = process.enter_context(Dialogue(command, tmp_path / f"after-{step}.log"))
-            job.say(f"copy {len(values)}")
+            tell(job, f"copy {len(values)}")
             wait_until("all are copied", partial(are_copied, job, len(sent)), WAIT_S)
         disturbances.mend()
         job.end()
     expected = [values[index::PARTITIONS] for index in range(PARTITIONS)]
     assert copied() == expected, disturbances.done
+
+
+def tell(job: Dialogue, line: str) -> None:
+    """Let it do what a line says."""
+    job.say(line)
+    job.hear_until("heard", WAIT_S)

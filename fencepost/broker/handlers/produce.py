@@ -330,7 +330,7 @@ def _wait(
     ctx: Context, timeout_ms: int, outcomes: list[PartitionOutcome], pending: list[PendingAppend]
 ) -> Wait[ProduceResponse]:
     wait: Wait[ProduceResponse] = Wait()
-    settled = all_settled(pending, attrgetter("is_complete"))  # until one leads again
+    settled = all_settled(pending, attrgetter("is_complete"))
 
     def attempt() -> ProduceResponse | None:
         return _respond(ctx, outcomes) if settled() else None

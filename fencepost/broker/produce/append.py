@@ -56,22 +56,25 @@ Guards: TypeAlias = Mapping[tuple[str, int], VerificationGuard]
 class PendingAppend:
     """An append that acks=all waits for.
 
-    As long as its broker leads, in whatever epoch, the records are in the leader's log.
+    As long as its broker goes on leading, in whatever epoch, the records are in the leader's log.
+    They may be gone where it leads again after another.
     """
 
     replica: Replica
     next_offset: int
     """Exclusive: the high watermark must reach it."""
+    leadership: int
+    """Of `Replica.leaderships`, the one in which it was appended."""
 
     @property
     def is_complete(self) -> bool:
         """Whether waiting can't change it any more."""
-        return not self.replica.is_leader or self.replica.high_watermark >= self.next_offset
+        return not self._leads_on or self.replica.high_watermark >= self.next_offset
 
     @property
     def error(self) -> ErrorCode:
         """What it answers now; REQUEST_TIMED_OUT while it is not settled."""
-        if not self.replica.is_leader:
+        if not self._leads_on:
             failed = self.replica.failed
             return ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.replica.high_watermark < self.next_offset:
@@ -79,6 +82,18 @@ class PendingAppend:
         if not self.replica.has_min_isr():
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
+
+    @property
+    def _leads_on(self) -> bool:
+        return self.replica.is_leader and self.replica.leaderships == self.leadership
+
+
+def pending_append(replica: Replica, last_offset: int) -> PendingAppend:
+    """The wait for records that were appended just now.
+
+    :param last_offset: Of them, inclusive.
+    """
+    return PendingAppend(replica, last_offset + 1, replica.leaderships)
 
 
 @struct(frozen=True, slots=True, kw_only=False)
@@ -247,7 +262,7 @@ def _outcome(
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
-    waits = PendingAppend(replica, result.last_offset + 1) if acks == ALL else None
+    waits = pending_append(replica, result.last_offset) if acks == ALL else None
     return PartitionOutcome(topic, topic_id, response, waits)
 
 

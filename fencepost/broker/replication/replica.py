@@ -52,6 +52,7 @@ class Replica:
         "isr",
         "leader",
         "leader_epoch",
+        "leaderships",
         "log",
         "mark_offline",
         "maybe_expand_isr",
@@ -90,6 +91,8 @@ class Replica:
         """Whether its log has failed: then it is used no longer."""
         self.is_leader = False
         """Whether it leads its partition, as far as its broker knows."""
+        self.leaderships = 0
+        """How often it began to lead. Between two of them it followed, and may have truncated."""
         self.leader = NO_LEADER
         self.leader_epoch = -1
         self.partition_epoch = -1
@@ -136,7 +139,9 @@ class Replica:
             self._update_leader(image)
             return
         self._apply_image(image)
-        self.is_leader = True
+        if not self.is_leader:
+            self.is_leader = True
+            self.leaderships += 1
         self.leader_epoch = image.leader_epoch
         if self.ends_after_gap:  # no follower would ever reach such an end
             self.truncate_to(self.log.batches_end_offset)

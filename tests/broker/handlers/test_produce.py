@@ -189,6 +189,28 @@ def test_the_same_leader_in_a_new_epoch_still_has_the_records_and_goes_on_waitin
     assert produced(asked.response).error_code == ErrorCode.NONE
 
 
+def test_a_leader_that_comes_back_does_not_acknowledge_what_it_has_truncated() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    create(driver, "held", [(1, 2, 3)])
+    driver.broker(3).replica_manager.hold("held", 0, None)
+    for follower in (2, 3):  # what is appended to t reaches nobody
+        driver.broker(follower).replica_manager.hold("t", 0, None)
+    request = produce_request(("t", 0, batch(b"lost")), ("held", 0, batch(b"a")))
+    asked = driver.send(1, "produce", 12, request)
+    driver.elect("t", 0, 2)
+    for follower in (1, 2, 3):
+        driver.broker(follower).replica_manager.release("t", 0)
+    driver.elect("t", 0, 1)
+    assert produce(driver, "t", b"another").base_offset == 0
+    assert not asked.done
+    driver.broker(3).replica_manager.release("held", 0)
+    driver.cluster.scheduler.run_due()
+    codes = {t.name: t.partition_responses[0].error_code for t in asked.response.responses}
+    assert codes == {"t": ErrorCode.NOT_LEADER_OR_FOLLOWER, "held": ErrorCode.NONE}
+    assert values(fetch(driver, "t", 0)) == [b"another"]
+
+
 def test_a_deleted_topic_answers_who_waited() -> None:
     driver = Driver(2)
     create(driver, "t", [(1, 2)])

@@ -22,8 +22,8 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 /**
  * A Flink job that copies a topic of numbers exactly once, in a cluster of its own (MiniCluster). It copies as many
  * records more as the last line of its input says ("copy 40"), and says "waits" with another one at hand: transactions
- * are open then. For "fail" the job fails, and starts again by itself. It ends with its input. A new process begins with
- * the newest checkpoint in the directory.
+ * are open then. For "fail" the job fails, and starts again by itself. It says "heard" after each line, and ends with its
+ * input. A new process begins with the newest checkpoint in the directory.
  * Arguments: bootstrap servers, source, target, name, directory, transaction naming strategy.
  */
 public class FlinkStory {
@@ -42,6 +42,7 @@ public class FlinkStory {
       if (line.equals("fail")) failing = true;
       else allowed.drainPermits();
       allowed.release(line.equals("fail") ? 1 : Integer.parseInt(line.split(" ")[1]));
+      System.out.println("heard");
     }
     job.stopWithSavepoint(false, args[4], SavepointFormatType.DEFAULT).get();
     System.exit(0);
