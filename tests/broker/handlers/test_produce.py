@@ -194,7 +194,7 @@ def test_a_leader_that_comes_back_does_not_acknowledge_what_it_has_truncated() -
     create(driver, "t", [(1, 2, 3)])
     create(driver, "held", [(1, 2, 3)])
     driver.broker(3).replica_manager.hold("held", 0, None)
-    for follower in (2, 3):  # what is appended to t reaches nobody
+    for follower in (2, 3):  # no one else gets what is appended to t
         driver.broker(follower).replica_manager.hold("t", 0, None)
     request = produce_request(("t", 0, batch(b"lost")), ("held", 0, batch(b"a")))
     asked = driver.send(1, "produce", 12, request)
