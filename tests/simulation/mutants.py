@@ -173,6 +173,11 @@ def refused_after_the_append(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(append.PendingAppend, "error", property(error))
 
 
+def leaderships_confused(patch: pytest.MonkeyPatch) -> None:
+    """A leader that followed another meanwhile takes what it has now for what it appended then."""
+    patch.setattr(append.PendingAppend, "_leads_on", property(lambda self: self.replica.is_leader))
+
+
 def minimum_forgotten_after_the_append(patch: pytest.MonkeyPatch) -> None:
     """What is appended is acknowledged, whatever has become of the ISR."""
     whole = append.PendingAppend.error
@@ -340,6 +345,13 @@ MUTANTS: Final = (
         inject=minimum_forgotten_after_the_append,
         first_seed=362,
         breaks=frozenset({"too_small_an_isr_is_told_after_the_append"}),
+    ),
+    Mutant(
+        name="the end of acks=all with the leadership",
+        inject=leaderships_confused,
+        first_seed=521,
+        breaks=frozenset({"acknowledged_records_are_committed"}),
+        transactions=True,
     ),
     Mutant(
         name="the wait of acks=all",

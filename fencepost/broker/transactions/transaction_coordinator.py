@@ -176,8 +176,11 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
 
     def on_committed(self, record: TransactionRecord) -> None:
         """A decision is durable: its markers may be written, after it was answered."""
-        if record.value is not None:
-            self._complete_soon(record.transactional_id, record.value)
+        if record.value is None:
+            return
+        if record.value.state is TransactionState.ONGOING:  # given up meanwhile, it did not count
+            self.coordinator.start_timers(is_open=True)
+        self._complete_soon(record.transactional_id, record.value)
 
     def on_unloaded(self) -> None:
         """Another coordinator sends the markers that are left."""

@@ -9,6 +9,7 @@ import pytest
 from fencepost.broker.configs.config_layers import NO_CONFIGS
 from fencepost.broker.transactions.marker_channel import RETRY_BACKOFF_MS
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTopic
 from tests.broker.transactions.workbench import FakeLeaders, Producer
 from tests.harness.driver import Driver
 from tests.harness.driver_requests import create
@@ -152,6 +153,26 @@ def test_a_transaction_that_takes_too_long_is_aborted(driver: Driver, leaders: F
     assert [(m.epoch, m.commit) for m in leaders.written] == [(1, False)]
     assert producer.end(commit=True) is ErrorCode.INVALID_TXN_STATE
     assert producer.init(expected=producer.producer)[0] is ErrorCode.NONE
+
+
+def test_one_that_begins_later_than_its_producer_waits_is_aborted_as_well(
+    leaders: FakeLeaders,
+) -> None:
+    driver = cluster(configs={"replica.lag.time.max.ms": "600000"})
+    producer = Producer(driver)
+    producer.init(timeout_ms=15_000)
+    driver.hold(*({1, 2, 3} - {producer.coordinator}))
+    topics = (AddPartitionsToTxnTopic(name="t", partitions=(0,)),)
+    addition = producer.addition(topics, 5)
+    asked = driver.send(producer.coordinator, "add_partitions_to_txn", 5, addition)
+    driver.advance(15_000)
+    assert asked.done
+    assert producer.state == "Empty"
+    driver.advance(30_000)
+    driver.release(1, 2, 3)
+    assert producer.state == "Ongoing"
+    driver.advance(10_000)
+    assert producer.state == "CompleteAbort"
 
 
 def test_an_idle_id_expires_and_one_with_a_transaction_does_not(leaders: FakeLeaders) -> None:
