@@ -8,15 +8,19 @@ one replica.
 from typing import Any, Final
 
 from fencepost.broker.controller.requests import AlterPartitions
+from fencepost.broker.core.context import Context
 from fencepost.broker.metadata.image import NO_LEADER, ClusterImage, PartitionImage
 from fencepost.broker.network.links import (
     ControllerNode,
     ControllerRequest,
     Link,
+    ObserveRequest,
+    OnResponse,
 )
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.replica import Replica
+from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.records import BatchHeader, iter_headers
 from fencepost.protocol.transaction_markers import EndTransactionMarker, decode_marker
 from fencepost.simulation import client_invariants as clients
@@ -32,6 +36,7 @@ from fencepost.storage.log.interface import Log
 
 UNKNOWN_EPOCH: Final = -1
 """Of a replica that is new, until an image says what it is."""
+_FETCH: Final = BY_NAME["fetch"]
 _ALL_AT_ONCE: Final = 1 << 30
 _DIGEST_BITS: Final = (1 << 61) - 1
 
@@ -48,6 +53,8 @@ class ClusterChecker:
         self._enough = enough_replicas
         self.current_link: Link | None = None
         """Where the message came from, and went to, that arrives now; None where none does."""
+        self.current_api: Api | None = None
+        """Of the request that the message is; None where it is something else."""
         self.current_request: ControllerRequest[Any] | None = None
         """What the controller answers now; None where it answers no broker."""
         topic = self._image.topics[TOPIC]
@@ -67,6 +74,15 @@ class ClusterChecker:
         """Whether elections may lose records now."""
         self.digest = 0
         """Of all changes that were seen, in order: the same for the same run."""
+
+    def watching(self, observe: ObserveRequest) -> ObserveRequest:
+        """An observer of requests between brokers, by which the checker knows what arrives."""
+
+        def observe_and_note(api: Api, ctx: Context[Any], message: object) -> OnResponse:
+            self.current_api = api
+            return observe(api, ctx, message)
+
+        return observe_and_note
 
     # -- looking --------------------------------------------------------------------------------
 
@@ -258,9 +274,9 @@ class ClusterChecker:
     def _check_advance(
         self, broker: Broker, seen: ReplicaSnapshot, before: int, after: int
     ) -> None:
-        """A leader's high watermark rises, perhaps because of a message of another broker."""
+        """A leader's high watermark rises, perhaps because of another broker's fetch."""
         via = self.current_link
-        if via is None or via.target != broker.broker_id:
+        if via is None or via.target != broker.broker_id or self.current_api is not _FETCH:
             return
         source, replica = via.source, seen.replica
         if isinstance(source, ControllerNode):

@@ -123,6 +123,7 @@ class World:
             objects=self.object_store if setup.is_tiered else None,
         )
         self.checker.allows_unclean = setup.unclean
+        self.cluster.network.observe = self.checker.watching(self.cluster.network.observe)
         self.network.on_controller_send = self.checker.check_controller
         self.cluster.network.attach_controller(
             CheckedController(self.cluster.controller_apis, self.checker)
@@ -201,7 +202,7 @@ class World:
 
     def deliver(self, link: Link) -> None:
         """Let the oldest message of a link arrive; nothing where there is none."""
-        self.checker.current_link = link
+        self.checker.current_link, self.checker.current_api = link, None
         if self.network.deliver(link):
             self.messages += 1
             self.cluster.scheduler.run_due()
