@@ -176,6 +176,9 @@ class World:
             self.settle()
             self.advance(_HEAL_MS)
         self.settle()
+        while self.transactions.may_be_open():
+            self.advance(_HEAL_MS)
+            self.settle()
         self.checker.check_healed()
         for index, partition in enumerate(self.cluster.controller.image.topics[TOPIC].partitions):
             self.producers.produce(index, partition.leader, ACKS_ALL, 1)

@@ -281,6 +281,20 @@ class Replica:
         starts = [p.log_start_offset for b, p in self.followers.items() if b in alive]
         return min([self.log.log_start_offset, *starts])
 
+    def move_log_start(self, offset: int, *, now_ms: int) -> bool:
+        """Follower: begin where the leader's log does, at most at the own high watermark.
+
+        :returns: Whether the log began before.
+        """
+        if (
+            self.ends_after_gap
+            and self.log.log_start_offset < offset >= self.log.batches_end_offset
+        ):
+            # All that it has is deleted. What was in the gap, as a marker, it will never get.
+            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
+            return True
+        return self.log.advance_log_start(offset)
+
     def append_fetched(self, batches: Sequence[Buffer], *, now_ms: int) -> None:
         """Append as follower what the leader's fetch answered, as it is."""
         self.log.append_as_follower(batches, now_ms=now_ms, high_watermark=self.high_watermark)

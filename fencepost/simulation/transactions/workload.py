@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.transactions.transaction_config import TransactionConfig
+from fencepost.broker.transactions.transaction_state import TransactionState
 from fencepost.simulation.checker import ClusterChecker
 from fencepost.simulation.client_requests import ClientRequests
 from fencepost.simulation.environment import RequestSender
@@ -224,6 +226,16 @@ class Transactions:
                     self._last_readers[index] = reader
                 reader.read(self._leader(index))
         return True
+
+    def may_be_open(self) -> bool:
+        """Whether a transaction began so late that its coordinator need not have aborted it yet."""
+        oldest_ms = self._cluster.scheduler.wall_ms() - TransactionConfig().abort_interval_ms
+        return any(
+            metadata.state is TransactionState.ONGOING
+            and metadata.start_ms + metadata.timeout_ms > oldest_ms
+            for state in self._coordinators.state().values()
+            for metadata in state.transactions.values()
+        )
 
     def check_healed(self) -> None:
         """All has been read, and all transactions have had the time to end."""

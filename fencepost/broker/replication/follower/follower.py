@@ -374,7 +374,7 @@ class Follower:
         self._has_all_committed = replica.log.log_end_offset >= partition.high_watermark
         # As in Kafka: only what is committed is deleted, whatever the leader says its log start is.
         start = min(partition.log_start_offset, replica.high_watermark)
-        start_moved = replica.log.advance_log_start(start)
+        start_moved = replica.move_log_start(start, now_ms=self.broker.scheduler.wall_ms())
         # The next fetch tells the leader so, or in which registration it has all (KIP-903).
         if records or start_moved or registration != self.broker.epoch:
             self.continue_in(FollowerState.FETCHING)
