@@ -281,19 +281,18 @@ class Replica:
         starts = [p.log_start_offset for b, p in self.followers.items() if b in alive]
         return min([self.log.log_start_offset, *starts])
 
-    def move_log_start(self, offset: int, *, now_ms: int) -> bool:
-        """Follower: begin where the leader's log does, at most at the own high watermark.
+    def start_over_if_deleted(self, leader_start_offset: int, *, now_ms: int) -> bool:
+        """Follower: begin where the leader's log does, if all that was here is deleted there.
 
-        :returns: Whether the log began before.
+        Where the log ends after a gap, the leader may have deleted what would fill it: a marker,
+        without which a transaction stays open here. In Kafka it does.
+
+        :returns: Whether it has nothing any more.
         """
-        if (
-            self.ends_after_gap
-            and self.log.log_start_offset < offset >= self.log.batches_end_offset
-        ):
-            # All that it has is deleted. What was in the gap, as a marker, it will never get.
-            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
-            return True
-        return self.log.advance_log_start(offset)
+        if not self.ends_after_gap or leader_start_offset < self.log.batches_end_offset:
+            return False
+        self.truncate_fully_and_start_at(leader_start_offset, now_ms=now_ms)
+        return True
 
     def append_fetched(self, batches: Sequence[Buffer], *, now_ms: int) -> None:
         """Append as follower what the leader's fetch answered, as it is."""

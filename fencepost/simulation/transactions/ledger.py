@@ -82,6 +82,9 @@ class SentTransaction:
 SUCCESSORS_EPOCH: Final = "successors_epoch"
 """Admitted, as in Kafka 4.3: a zombie of the flow of version 2 aborts, and is given the epoch of
 its successor of the flow before. See `fencepost.broker.transactions.end_transaction`."""
+DELETED_MARKER: Final = "deleted_marker"
+"""Admitted, as in Kafka: a replica lagged while the records of a transaction were deleted with its
+marker. It never gets the marker, and keeps the transaction open."""
 
 
 class Ledger:

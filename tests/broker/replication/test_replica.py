@@ -282,3 +282,18 @@ def test_enough_replicas(
     made.replica.make_leader(image(isr=isr, replicas=replicas), now_ms=NOW_MS)
     made.replica.min_insync_replicas = minimum
     assert made.replica.has_min_isr() is enough
+
+
+def test_a_follower_whose_batches_are_all_deleted_begins_where_its_leader_does() -> None:
+    replica = subject().replica
+    replica.make_follower(image(leader=2))
+    records = batch(b"a", b"b", b"c", producer=(7, 0, 0), transactional=True)
+    replica.append_fetched([records], now_ms=NOW_MS)
+    replica.update_high_watermark(1)
+    replica.truncate_to(1)
+    assert (replica.log.log_end_offset, replica.ends_after_gap) == (1, True)
+    assert replica.start_over_if_deleted(1, now_ms=NOW_MS)
+    assert not replica.start_over_if_deleted(1, now_ms=NOW_MS)
+    replica.make_leader(image(epoch=1), now_ms=NOW_MS)
+    assert (replica.log.log_start_offset, replica.log.log_end_offset) == (1, 1)
+    assert (replica.high_watermark, replica.last_stable_offset) == (1, 1)

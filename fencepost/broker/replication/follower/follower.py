@@ -358,13 +358,16 @@ class Follower:
 
         :param registration: The epoch of the broker's registration when it was asked for.
         """
-        replica = self.replica
+        replica, wall_ms = self.replica, self.broker.scheduler.wall_ms()
+        if replica.start_over_if_deleted(partition.log_start_offset, now_ms=wall_ms):
+            self.continue_in(FollowerState.FETCHING)
+            return ErrorCode.NONE
         records = partition.records or ()
         if self.hold is not None:
             records = self._limit_to_hold(self.hold, records)
         try:
             if records:
-                replica.append_fetched(records, now_ms=self.broker.scheduler.wall_ms())
+                replica.append_fetched(records, now_ms=wall_ms)
                 if self.broker.follower_throttle.applies_to(replica.topic, replica.index):
                     self.broker.follower_throttle.record(sum(map(len, records)))
         except CorruptBatch:
@@ -374,7 +377,7 @@ class Follower:
         self._has_all_committed = replica.log.log_end_offset >= partition.high_watermark
         # As in Kafka: only what is committed is deleted, whatever the leader says its log start is.
         start = min(partition.log_start_offset, replica.high_watermark)
-        start_moved = replica.move_log_start(start, now_ms=self.broker.scheduler.wall_ms())
+        start_moved = replica.log.advance_log_start(start)
         # The next fetch tells the leader so, or in which registration it has all (KIP-903).
         if records or start_moved or registration != self.broker.epoch:
             self.continue_in(FollowerState.FETCHING)
