@@ -84,11 +84,26 @@ class MarkerChecker:
         producer = ProducerEpoch(*batch.producer)
         if batch.commits is None:
             if batch.epoch == partition.leader_epoch and not history.tainted:
-                is_alive = self._ledger.is_alive(producer)
+                awaits = self._awaits_marker(history, before, producer)
+                is_alive = awaits or self._ledger.is_alive(producer)
                 require(must.one_epoch_of_an_id_is_alive, f"p{history.index}", batch, is_alive)
             offsets = (*before.opened.get(producer.producer_id, ()), batch.base_offset)
             return _LogState({**before.opened, producer.producer_id: offsets}, before.ended)
         return self._after_marker(history, before, batch, producer, commits=batch.commits)
+
+    def _awaits_marker(
+        self, history: PartitionHistory, before: _LogState, producer: ProducerEpoch
+    ) -> bool:
+        """Whether a decision bumped the epoch, and its marker is on its way to this partition.
+
+        What was verified before the decision may still be appended: the marker ends it.
+        """
+        bumped = ProducerEpoch(producer.producer_id, producer.epoch + 1)
+        first = before.ended.get(producer.producer_id, _NEVER) + 1
+        return any(
+            self._coordinators.decision(bumped, history.index, commits=commits, first=first)
+            for commits in (True, False)
+        )
 
     def _after_marker(
         self,
