@@ -273,7 +273,7 @@ def test_a_corrupt_record_is_fetched_again(
     assert fencepost.fault(corrupt.id).hits == 1
     assert handled == [order(order_id) for order_id in IDS]
     lines = [line for line in fencepost.timeline().lines if "5 records, from 0" in line.text]
-    assert sum(line.times for line in lines) == 2
+    assert sum(line.times for line in lines) >= 2
 
 
 def test_orders_that_an_unclean_election_loses_are_sent_again(
