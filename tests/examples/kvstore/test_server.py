@@ -115,7 +115,7 @@ async def test_a_user_who_is_not_answered_knows_nothing() -> None:
 
 async def test_a_user_runs_out_of_patience(store: Store) -> None:
     store.answers = [NotLeader("not here")] * 100
-    with pytest.raises((NotDone, Unknown), match="not here|did not answer"):  # while it asks
+    with pytest.raises((NotDone, Unknown), match=r"not here|did not answer"):  # while it asks
         await client.do([store.address], GET, 0.1)
 
 
