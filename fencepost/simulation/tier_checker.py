@@ -182,13 +182,13 @@ class TierChecker:
         where = f"p{replica.index} on broker {broker.broker_id}"
         if history.tainted:
             return
-        if replica.is_leader and replica.gate_is_open:
+        # One that leads no more may learn what its successor has committed and tiered.
+        if replica.is_leader and replica.gate_is_open and self._leads_now(replica):
             last_stable = replica.last_stable_offset
             require(must.offsets_are_in_order, where, now.end, last_stable, now.local_start)
 
             highest = now.highest_tiered
-            # One that leads no more may learn what its successor has committed and tiered.
-            if highest is not None and highest >= 0 and self._leads_now(replica):
+            if highest is not None and highest >= 0:
                 self._check_view(broker, replica, where, now, highest)
         if not now.has_same_start(before):
             self._demand_readable(history, where, now)
