@@ -23,7 +23,7 @@ def truncate_to(log: LogState, offset: int) -> bool:
     log.end = offset
     log.start = min(log.start, offset)
     log.cleaned_until = min(log.cleaned_until, log.segments.active.base_offset)
-    if len(log.producers) and log.producers.wrote_at_or_after(offset):
+    if log.producers.wrote_at_or_after(offset):  # producers may have expired since
         active = log.segments.active
         log.producers.restore(active.producer_snapshot, keep_below=active.base_offset)
         log.producers.replay(active.scan())

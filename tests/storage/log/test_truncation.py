@@ -4,7 +4,7 @@ from fencepost.protocol.records import NO_SEQUENCE
 from fencepost.storage.log.append_result import AppendRejected
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log
-from tests.harness.logs import NOW, T, append, new_log, read_all, records_of
+from tests.harness.logs import NOW, T, append, append_marker, new_log, read_all, records_of
 from tests.harness.records import batch
 
 
@@ -112,3 +112,13 @@ def test_the_names_of_unknown() -> None:
     append(log, batch(producer=(7, 0, 0)))
     assert log.producers()[0].last_sequence != NO_SEQUENCE
     assert (log.name, log.local_log_start_offset) == ("t-0", 0)
+
+
+def test_a_transaction_whose_marker_goes_is_open_again_after_its_producer_expired() -> None:
+    log = new_log(LogConfig(producer_id_expiration_ms=1_000))
+    append(log, batch((T, None, b"v"), producer=(7, 0, 0), transactional=True))
+    append_marker(log, 7, 1, committed=False)
+    assert log.last_stable_offset(2) == 2
+    assert log.expire_producers(NOW + 10_000) == 1
+    log.truncate_to(1)
+    assert log.last_stable_offset(1) == 0
