@@ -211,6 +211,10 @@ class TierChecker:
         view = broker.remote_log_manager.state(replica)
         first = -1 if view is None else view.start_offset
         last_stable = replica.last_stable_offset
+        if last_stable == now.start > 0:
+            # Of an open transaction the first records are deleted: a replica that began at the
+            # log start knows nothing of it, and may have led and tiered what follows.
+            last_stable = replica.high_watermark
         require(must.tiered_offsets_are_in_order, where, last_stable, highest, first)
 
         if highest >= history.lost_until:
