@@ -11,12 +11,18 @@ from typing import Final, NamedTuple
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.record_reader import iter_records
-from fencepost.protocol.records import Record, build_batch
+from fencepost.protocol.records import CODEC_MASK, LOG_OVERHEAD, MAGIC, Record, build_batch
 
 FIRST_WITH_EPOCH_BUMP: Final = 2
 """The ``transaction.version`` from which a marker has a newer epoch than the records (KIP-890)."""
 _KEY: Final = struct.Struct(">hh")
 _VALUE: Final = struct.Struct(">hi")
+_BATCH: Final = struct.Struct(">8xi4xb4xh34xi5bhhbhib")
+"""A whole batch as `encode_marker` and Kafka write it: batch length, magic, attributes and count of
+the header, then its record, whose lengths take a byte each."""
+_BATCH_LENGTH: Final = _BATCH.size - LOG_OVERHEAD
+_LENGTHS: Final = (2 * (_KEY.size + _VALUE.size + 6), 2 * _KEY.size, 2 * _VALUE.size)
+"""Of the record, its key and its value, as varints; 6 is the size of the record's other fields."""
 _VERSION: Final = 0
 _ABORT: Final = 0
 _COMMIT: Final = 1
@@ -69,6 +75,17 @@ def decode_marker(batch: Buffer, at: int = 0) -> EndTransactionMarker | None:
         records of another type.
     :raises InvalidRecords: When the record is cut short.
     """
+    if len(batch) - at >= _BATCH.size:
+        length, magic, attributes, count, size, _, _, _, key, _, kind, value, _, epoch, headers = (
+            _BATCH.unpack_from(batch, at)
+        )
+        if (
+            (length, magic, count, headers) == (_BATCH_LENGTH, MAGIC, 1, 0)
+            and (size, key, value) == _LENGTHS
+            and not attributes & CODEC_MASK
+            and kind in (_ABORT, _COMMIT)
+        ):
+            return EndTransactionMarker(kind == _COMMIT, epoch)
     record = next(iter_records(batch, at), None)
     if record is None or record.key is None or record.value is None:
         return None

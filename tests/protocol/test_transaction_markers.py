@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.protocol.records import build_batch, crc_ok, read_header
+from fencepost.protocol.compression import Codec
+from fencepost.protocol.records import CorruptBatch, Record, build_batch, crc_ok, read_header
 from fencepost.protocol.transaction_markers import (
     EndTransactionMarker,
     TransactionMarker,
@@ -38,6 +39,24 @@ def test_a_marker_is_found_where_its_batch_begins() -> None:
     assert decode_marker(before + ABORT.to_batch(0), len(before)) == EndTransactionMarker(False, 7)
 
 
+KEY, VALUE = bytes([0, 0, 0, 1]), bytes([0, 0, 0, 0, 0, 7])
+
+
+@pytest.mark.parametrize(
+    ("record", "codec"),
+    [
+        (Record(0, 5, KEY, VALUE), Codec.ZSTD),
+        (Record(0, 5, KEY, VALUE, (("who", b"x"),)), Codec.NONE),
+        (Record(0, 5, KEY + b"more", VALUE), Codec.NONE),
+        (Record(0, 5, KEY, VALUE + b"more"), Codec.NONE),
+    ],
+    ids=["compressed", "with a header", "a longer key", "a longer value"],
+)
+def test_a_marker_need_not_be_as_short_as_it_can(record: Record, codec: int) -> None:
+    data = build_batch([record], codec=codec, control=True, transactional=True)
+    assert decode_marker(data) == EndTransactionMarker(True, 7)
+
+
 def test_what_is_no_marker() -> None:
     bare = build_batch([], control=True, transactional=True, producer_id=5, producer_epoch=0)
     assert decode_marker(bare) is None
@@ -45,3 +64,5 @@ def test_what_is_no_marker() -> None:
     assert decode_marker(leader_change) is None
     short = batch((0, b"\0\0", b"\0\0"), control=True)
     assert decode_marker(short) is None
+    with pytest.raises(CorruptBatch, match="cut short"):
+        decode_marker(COMMIT.to_batch(0)[:-1])

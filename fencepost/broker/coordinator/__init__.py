@@ -15,7 +15,14 @@ A coordinator binds this to its own records: a serde, a state that replays the r
 subclass of ``CoordinatorShard`` with the requests that it serves.
 """
 
+from functools import lru_cache
+from typing import Final
 
+_HASHES: Final = 1_000
+"""How many keys' hashes are kept: each request asks several times."""
+
+
+@lru_cache(_HASHES)
 def java_hash(text: str) -> int:
     """Java's ``String.hashCode``, as an unsigned number: over UTF-16 units, modulo 2**32."""
     value = 0

@@ -218,6 +218,7 @@ class Events:
             partition=partition,
             broker=broker,
             details=details,
+            number=self._history.newest + 1,
             newest=self.newest_request(),
         )
         self._record(event)
@@ -282,7 +283,9 @@ class Events:
         if self._held_back is not None:
             self._held_back.append(event)
             return
-        event = replace(event, number=self._history.newest + 1)
+        number = self._history.newest + 1
+        if event.number != number:
+            event = replace(event, number=number)
         if not self.listeners and event.kind in _KEPT and len(self.at_start) < _MOST_AT_START:
             self.at_start.append(event)
         self._history.add(event)

@@ -103,6 +103,8 @@ the places that must handle it; all that they have in common is the `response`."
 
 def map_response(answer: T | Wait[T], convert: Callable[[T], R]) -> R | Wait[R]:
     """``convert`` of a response, as soon as that is complete."""
+    if not isinstance(answer, Wait):
+        return convert(answer)
     return gather_responses([answer], lambda answers: convert(answers[0]))
 
 
@@ -131,6 +133,9 @@ def gather_responses(
     answers: Sequence[T | Wait[T]], convert: Callable[[list[T]], R]
 ) -> R | Wait[R]:
     """``convert`` of all responses, in their order, as soon as the last one is complete."""
+    at_once = [answer for answer in answers if not isinstance(answer, Wait)]
+    if len(at_once) == len(answers):
+        return convert(at_once)
     known: dict[int, T] = {}
     whole: Wait[R] = Wait()
 
@@ -144,8 +149,6 @@ def gather_responses(
             answer.then(_receiver(arrived, index))
         else:
             arrived(index, answer)
-    if not answers:
-        return convert([])
     if whole.done and whole.result is not None:
         return whole.result
     return whole

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.core.event_text import event_text
 from fencepost.broker.core.events import Event, Events, Kind
-from fencepost.broker.core.log_levels import Level
+from fencepost.broker.core.log_levels import SERVER, Level
 from fencepost.broker.metadata.image import INTERNAL_TOPICS
 from fencepost.broker.server import logs
 from fencepost.protocol.other_protocols import SASL_HANDSHAKE, OtherProtocol
@@ -26,8 +26,10 @@ _LEVELS: Final = {
     Kind.MEMORY_FULL: Level.WARN,
     Kind.OTHER_PROTOCOL: Level.DEBUG,
     Kind.PUBLISH_REFUSED: Level.DEBUG,
+    Kind.TRANSACTION_CHANGED: Level.DEBUG,
 }
-"""Levels other than INFO. A client can cause the last ones with each request."""
+"""Levels other than INFO. A client can cause the last ones with each request, and Kafka has the
+states of transactions at DEBUG too."""
 
 
 class EventLog:
@@ -67,6 +69,8 @@ def _level(event: Event) -> Level:
 
 
 def _write(event: Event, level: Level) -> None:
+    if level < logs.levels.level(SERVER):  # structlog would drop it only after all is formatted
+        return
     log = _logger()
     write = log.info if level is Level.INFO else log.debug
     write(event.kind.value, number=event.number, **_place(event), detail=event_text(event))

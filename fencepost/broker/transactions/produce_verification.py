@@ -119,7 +119,8 @@ def transactional_batches(
             header = peek_header(records, at)
             if header.attributes & TRANSACTIONAL_FLAG and header.producer_id != NO_PRODUCER_ID:
                 producers.add(ProducerOfBatch(header.producer_id, header.producer_epoch))
-                sequences.setdefault(partition, peek_header(records).base_sequence)
+                first = peek_header(records) if at else header
+                sequences.setdefault(partition, first.base_sequence)
             at += size
     return TransactionalBatches(producers=frozenset(producers), sequences=sequences)
 

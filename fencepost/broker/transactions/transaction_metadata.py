@@ -6,7 +6,7 @@ The methods make the metadata after a change, and change nothing; they check the
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypedDict
 
 from fencepost.broker.transactions.transaction_state import (
     IDLE,
@@ -36,6 +36,11 @@ class ProducerIdAndEpoch:
 
 
 NO_PRODUCER: Final = ProducerIdAndEpoch(producer_id=NO_PRODUCER_ID, epoch=NO_PRODUCER_EPOCH)
+
+
+class _Transition(TypedDict):
+    state: TransactionState
+    previous_producer_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +99,8 @@ class TransactionMetadata:
     ) -> "TransactionMetadata":
         """After AddPartitionsToTxn."""
         return replace(
-            self._next(TransactionState.ONGOING),
+            self,
+            **self._next(TransactionState.ONGOING),
             partitions=self.partitions | frozenset(added),
             start_ms=now_ms if self.state in IDLE else self.start_ms,
             client_version=client_version,
@@ -104,7 +110,8 @@ class TransactionMetadata:
     def fenced(self, now_ms: int) -> "TransactionMetadata":
         """After an abort by the coordinator, before version 2: with the next epoch."""
         return replace(
-            self._next(TransactionState.PREPARE_ABORT),
+            self,
+            **self._next(TransactionState.PREPARE_ABORT),
             producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH),
             last_producer_epoch=NO_PRODUCER_EPOCH,
             next_producer_id=NO_PRODUCER_ID,
@@ -115,7 +122,8 @@ class TransactionMetadata:
     def prepared(self, state: TransactionState, now_ms: int) -> "TransactionMetadata":
         """After EndTxn before version 2: the epoch stays."""
         return replace(
-            self._next(state),
+            self,
+            **self._next(state),
             next_producer_id=NO_PRODUCER_ID,
             client_version=0,
             last_update_ms=now_ms,
@@ -129,7 +137,8 @@ class TransactionMetadata:
         :param next_producer_id: Another id where the epochs of this one are used up; else -1.
         """
         return replace(
-            self._next(state),
+            self,
+            **self._next(state),
             producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH),
             last_producer_epoch=self.producer_epoch,
             next_producer_id=next_producer_id,
@@ -144,7 +153,8 @@ class TransactionMetadata:
         is_commit = self.state is TransactionState.PREPARE_COMMIT
         rotates = self.bumps_epoch and self.next_producer_id != NO_PRODUCER_ID
         return replace(
-            self._next(
+            self,
+            **self._next(
                 TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
             ),
             producer_id=self.next_producer_id if rotates else self.producer_id,
@@ -158,7 +168,8 @@ class TransactionMetadata:
         self, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int
     ) -> "TransactionMetadata":
         return replace(
-            self._next(TransactionState.EMPTY),
+            self,
+            **self._next(TransactionState.EMPTY),
             producer_id=producer_id,
             producer_epoch=epoch,
             last_producer_epoch=last_epoch,
@@ -168,14 +179,14 @@ class TransactionMetadata:
             last_update_ms=now_ms,
         )
 
-    def _next(self, state: TransactionState) -> "TransactionMetadata":
-        """The same in another state.
+    def _next(self, state: TransactionState) -> _Transition:
+        """What every transition changes.
 
         :raises ValueError: When it does not follow this one: the decision is wrong.
         """
         if state not in TRANSITIONS[self.state]:
             raise ValueError(f"a transaction does not go from {self.state} to {state}")
-        return replace(self, state=state, previous_producer_id=self.producer_id)
+        return {"state": state, "previous_producer_id": self.producer_id}
 
 
 def new_metadata(producer_id: int, timeout_ms: int, now_ms: int) -> TransactionMetadata:

@@ -73,6 +73,7 @@ def test_internal_topics_and_what_clients_cause_are_for_debugging(
     log.begin()
     elect(events, "__consumer_offsets")
     events.emit(Kind.PUBLISH_REFUSED, topic="t", expected=1, upcoming=2, client_id="a")
+    events.emit(Kind.TRANSACTION_CHANGED, broker=1, transactional_id="x", state="Ongoing")
     assert logged(capsys) == []
     logs.levels.set_level("fencepost.server", Level.DEBUG)
     try:
