@@ -3,11 +3,13 @@
 Of a shell a command may use the filters of `_FILTERS`, ``head`` also for a tool that ends only
 when it is told to, ``printf TEXT |`` for the input of a tool, and ``echo TEXT > FILE``. ``retry``
 repeats it until it prints what is expected. ``$BROKERS`` and the like are what `Ground` says. Of
-the output, lines of the log are left out, and standard error comes last, marked by ``!``.
+the output, lines of the log are left out, the fields of events are sorted, and standard error comes
+last, marked by ``!``.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -109,7 +111,7 @@ def run(command: str, ground: Ground) -> list[str]:
     else:
         done = run_program([f"{PROGRAMS}/{tool[0]}", *tool[1:]], stdin=stdin, code=None)
     lines = [*_said(done.out), *(f"! {line}" for line in _said(done.err))]
-    lines = [masked(line, ground) for line in lines]
+    lines = [masked(with_sorted_fields(line), ground) for line in lines]
     for each in filters:
         lines = _FILTERS[each[0]](lines, each[1:])
     return lines + ([f"[exit code {done.code}]"] if done.code else [])
@@ -139,6 +141,13 @@ def masked(line: str, ground: Ground) -> str:
     for number, broker in enumerate(ground.brokers, 1):
         line = re.sub(rf"\b{broker.rpartition(':')[2]}\b", f"PORT{number}", line)
     return _UUID.sub("<id>", line)
+
+
+def with_sorted_fields(line: str) -> str:
+    """An event of Kafka's verifiable tools: Java's reflection gives its fields in any order."""
+    if not line.startswith('{"timestamp":'):
+        return line
+    return json.dumps(json.loads(line), sort_keys=True, separators=(",", ":"))
 
 
 def _grep(lines: list[str], words: list[str]) -> list[str]:

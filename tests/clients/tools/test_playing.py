@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.tools.playing import Ground, masked
+from tests.clients.tools.playing import Ground, masked, with_sorted_fields
 
 NOWHERE = Ground(brokers=["127.0.0.1:1"], controller="none", folder=Path("none"), logs=[])
 
@@ -22,3 +22,10 @@ NOWHERE = Ground(brokers=["127.0.0.1:1"], controller="none", folder=Path("none")
 )
 def test_ids_are_masked_and_names_are_not(printed: str, shown: str) -> None:
     assert masked(printed, NOWHERE) == shown
+
+
+def test_the_fields_of_an_event_are_sorted_and_other_json_is_as_it_is() -> None:
+    event = '{"timestamp":5,"name":"sent","topic":"t","partition":0}'
+    sorted_event = '{"name":"sent","partition":0,"timestamp":5,"topic":"t"}'
+    assert with_sorted_fields(event) == sorted_event
+    assert with_sorted_fields('{"version":1,"log":[]}') == '{"version":1,"log":[]}'
