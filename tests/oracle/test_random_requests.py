@@ -11,8 +11,17 @@ import pytest
 
 from fencepost.protocol.apis import APIS, Api
 from fencepost.protocol.codec import encode_request
+from fencepost.protocol.messages.describe_transactions import (
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
 from fencepost.protocol.messages.fetch import PartitionData
-from fencepost.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from fencepost.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from tests.harness.batches import build
 from tests.oracle.random_requests.bounds import BOUNDS
 from tests.oracle.random_requests.messages import RandomRequest, all_names
@@ -77,6 +86,25 @@ def test_ids_may_differ_and_must_stay_what_they_are() -> None:
 def test_another_order_is_told_as_one() -> None:
     found = Twins().differences(topics(("a", 1), ("b", 2)), topics(("b", 9), ("a", 8)))
     assert [each.path for each in found] == ["topics[order]"]
+
+
+def test_the_partitions_of_a_transaction_have_no_order_and_replicas_have_one() -> None:
+    def described(*indexes: int) -> DescribeTransactionsResponse:
+        topic = TopicData(topic="a", partitions=indexes)
+        return DescribeTransactionsResponse(transaction_states=(TransactionState(topics=(topic,)),))
+
+    def placed(*replicas: int) -> MetadataResponse:
+        partition = MetadataResponsePartition(replica_nodes=replicas)
+        topic = MetadataResponseTopic(name="a", partitions=(partition,))
+        return MetadataResponse(topics=(topic,))
+
+    path = "transaction_states.topics.partitions"
+    (found,) = Twins().differences(described(0, 1, 2), described(0, 2, 1))
+    assert found.path == f"{path}[order]"
+    assert {each.path for each in Twins().differences(described(0, 1), described(0, 2))} == {path}
+    assert {each.path for each in Twins().differences(placed(1, 2), placed(2, 1))} == {
+        "topics.partitions.replica_nodes"
+    }
 
 
 def test_what_one_answer_lacks_is_told() -> None:

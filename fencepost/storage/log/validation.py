@@ -92,8 +92,8 @@ def _refuse_first(records: Buffer) -> AppendRejected:
     """Why the bytes do not begin with a batch of format v2."""
     try:
         size = batch_size(records)
-    except CorruptBatch as error:
-        return AppendRejected(error=ErrorCode.CORRUPT_MESSAGE, message=str(error))
+    except CorruptBatch:  # Kafka says why only where it looks for transactions before
+        return AppendRejected(error=ErrorCode.CORRUPT_MESSAGE)
     if not size or records[16] != MAGIC:
         # Nothing, a part of a batch, or one of an older format.
         return AppendRejected(error=ErrorCode.INVALID_RECORD)

@@ -130,6 +130,18 @@ def test_bytes_that_begin_no_batch_fail_the_whole_request(records: bytes, messag
     assert driver.send(1, "produce", 12, replace(request, acks=0)).hung_up
 
 
+def test_behind_a_batch_of_a_transaction_they_fail_their_partition_without_a_message() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    create(driver, "u")
+    first = batch(b"a", transactional=True, producer=(7, 0, 0))
+    broken = batch(b"a")[:16] + b"\3" + batch(b"a")[17:]
+    request = produce_request(("t", 0, first), ("u", 0, broken))
+    answer = driver.ask(1, "produce", 12, replace(request, transactional_id="x"))
+    (found,) = answer.responses[1].partition_responses
+    assert (found.error_code, found.error_message) == (ErrorCode.CORRUPT_MESSAGE, None)
+
+
 def test_only_a_whole_batch_of_the_present_format_is_transactional() -> None:
     driver = Driver(1)
     create(driver, "t")

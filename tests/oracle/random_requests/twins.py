@@ -36,6 +36,8 @@ PAIRED: Final[Mapping[str, str]] = {
 
 ORDER: Final = "[order]"
 """Behind the path of an array whose elements are the same in another order."""
+_SETS: Final = frozenset({"transaction_states.topics.partitions"})
+"""Arrays of numbers in no order; in all others, such as replicas, the order is told."""
 _RECOGNIZED: Final = frozenset(
     {
         *("name", "topic", "topic_name", "key", "group_id", "partition_index", "partition"),
@@ -112,7 +114,7 @@ class Twins:
             if len(left) != len(right):
                 yield Difference(path, *self._lacking(left, right))
                 return
-            ours, theirs = self._sorted(left, 0), self._sorted(right, 1)
+            ours, theirs = self._sorted(path, left, 0), self._sorted(path, right, 1)
             if [at for _, at in ours] != [at for _, at in theirs]:
                 yield Difference(f"{path}{ORDER}", left, right)
             for (one, _), (other, _) in zip(ours, theirs, strict=True):
@@ -133,11 +135,13 @@ class Twins:
             tuple(each for each, key in zip(right, rights, strict=True) if key not in lefts),
         )
 
-    def _sorted(self, array: tuple[Value, ...], side: int) -> list[tuple[Value, int]]:
+    def _sorted(self, path: str, array: tuple[Value, ...], side: int) -> list[tuple[Value, int]]:
         """The elements of an array in an order that both sides share, and where each stood."""
         places = list(range(len(array)))
         if array and is_dataclass(array[0]):
             places.sort(key=lambda at: self._key(array[at], side))
+        elif path in _SETS:
+            places.sort(key=lambda at: str(array[at]))
         return [(array[at], at) for at in places]
 
     def _key(self, struct: Value, side: int) -> list[str]:

@@ -84,22 +84,16 @@ def test_an_older_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    "data",
     [
-        (changed(16, ">b", 3), "Invalid magic found in record: 3"),
-        (
-            changed(8, ">i", 13),
-            "Record size 13 is less than the minimum record overhead (14)",
-        ),
-        (
-            changed(8, ">i", -5),
-            "Record size -5 is less than the minimum record overhead (14)",
-        ),
-        (struct.pack(">qi", 0, 48) + bytes(batch())[12:60], None),
+        changed(16, ">b", 3),
+        changed(8, ">i", 13),
+        changed(8, ">i", -5),
+        struct.pack(">qi", 0, 48) + bytes(batch())[12:60],
     ],
 )
-def test_what_is_no_batch_at_all(data: bytes, message: str | None) -> None:
-    assert refused(data) == AppendRejected(error=ErrorCode.CORRUPT_MESSAGE, message=message)
+def test_what_is_no_batch_at_all(data: bytes) -> None:
+    assert refused(data) == AppendRejected(error=ErrorCode.CORRUPT_MESSAGE)
 
 
 def test_a_bad_checksum() -> None:
