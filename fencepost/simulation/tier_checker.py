@@ -184,7 +184,7 @@ class TierChecker:
             return
         # One that leads no more may learn what its successor has committed and tiered.
         if replica.is_leader and replica.gate_is_open and self._leads_now(replica):
-            last_stable = replica.last_stable_offset
+            last_stable = _last_stable_offset(replica)
             require(must.offsets_are_in_order, where, now.end, last_stable, now.local_start)
 
             highest = now.highest_tiered
@@ -210,11 +210,7 @@ class TierChecker:
         history = self._partitions[replica.index]
         view = broker.remote_log_manager.state(replica)
         first = -1 if view is None else view.start_offset
-        last_stable = replica.last_stable_offset
-        if last_stable == now.start > 0:
-            # Of an open transaction the first records are deleted: a replica that began at the
-            # log start knows nothing of it, and may have led and tiered what follows.
-            last_stable = replica.high_watermark
+        last_stable = _last_stable_offset(replica)
         require(must.tiered_offsets_are_in_order, where, last_stable, highest, first)
 
         if highest >= history.lost_until:
@@ -247,6 +243,19 @@ class TierChecker:
             for each in log.producers()
         }
         require(must.followers_know_the_producers_of_the_tier, where, known, expected, first)
+
+
+def _last_stable_offset(replica: Replica) -> int:
+    """What is tiered lies below it, and with it what a leader has let go of.
+
+    Where the first records of an open transaction are deleted it is the high watermark: a replica
+    that began at the log start knows nothing of the transaction, and may have led and tiered what
+    follows.
+    """
+    last_stable = replica.last_stable_offset
+    if last_stable == replica.log.log_start_offset > 0:
+        return replica.high_watermark
+    return last_stable
 
 
 def _last_offset(known: ProducerStateEntry, expected: Mapping[int, Batch]) -> int:
