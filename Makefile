@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help serve check test test-kafka test-oldest lint types imports pytest coverage bench format docs lock sbom \
-	audit-dependencies dist image up clean
+	audit-dependencies dist image up spark clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,10 @@ image: ## The container image, with Docker or what DOCKER names; ARGS="--build-a
 
 up: ## Three brokers in a container, reachable from this machine and from other containers
 	$${DOCKER:-docker} compose up --build
+
+spark: $(RUN) ## What the jobs on Spark need, in the environment of `make serve`
+	$(PIP) install --quiet --require-hashes -r requirements/spark.txt
+	$(BIN)/fencepost spark setup
 
 clean: ## Forget the virtual environment and every cache
 	rm -rf $(VENV) $(OLDEST) $(AUDIT) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage

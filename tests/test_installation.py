@@ -54,7 +54,7 @@ def test_without_obstore_a_tier_elsewhere_is_refused_in_one_line(
     monkeypatch.setitem(sys.modules, "obstore", None)
     for url in (tmp_path.as_uri(), "s3://bucket"):
         with pytest.raises(
-            RemoteUnavailable, match=r"comes with the extra tier, fencepost\[tier\]$"
+            RemoteUnavailable, match=r"install it with \S*python\S* -m pip install .*\[tier\]'$"
         ):
             open_remote(url, {})
 

@@ -17,11 +17,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from fencepost.broker.server.extras import install_command
+
 SPARK_VERSION: Final = "4.2.0"
 """The version of Spark, of its Python package and of the Kafka connector alike."""
 MIN_JAVA_VERSION: Final = 17
 """The oldest Java that this Spark runs on."""
-EXTRA: Final = "they come with the extra spark, fencepost[spark]"
 _PACKAGES: Final = ("pyspark", "pyarrow", "numpy", "pandas", "jinja2", "matplotlib")
 
 
@@ -36,7 +37,8 @@ def require_packages() -> None:
     """
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
-        raise CannotRunError(f"{', '.join(missing)} not installed: {EXTRA}")
+        command = install_command("spark")
+        raise CannotRunError(f"{', '.join(missing)} not installed: install them with {command}")
 
 
 def require_java() -> str:

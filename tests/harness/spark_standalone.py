@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tests.harness.process import start
 from tests.harness.spark import need_spark, quick_jvm
+from tests.harness.virtual_environment import bare_python
 from tests.harness.wait import wait_until
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def standalone(folder: Path, *, workers: int = 2) -> Iterator[Standalone]:
         environment = {
             **_HERE,
             "SPARK_CONF_DIR": str(settings.parent),
-            "PYSPARK_PYTHON": str(_bare_python(folder / "python")),
+            "PYSPARK_PYTHON": str(bare_python(folder / "python")),
         }
         yield Standalone(master=url, log=master.log, environment=environment)
 
@@ -100,17 +100,3 @@ def _said(process: Process, pattern: str) -> str:
     assert process.child.poll() is None, f"{process.name} ended\n{text}"
     found = re.search(pattern, text)
     return found[1] if found else ""
-
-
-def _bare_python(folder: Path) -> Path:
-    """A Python with the packages of this one, but for those installed in place, as fencepost is.
-
-    Folders that a ``.pth`` file adds are searched for packages, not for other ``.pth`` files.
-    """
-    import venv
-
-    venv.create(folder, symlinks=True)
-    library = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    added = [path for path in sys.path if Path(path).name == "site-packages"]
-    (library / "site-packages" / "others.pth").write_text("\n".join(added))
-    return folder / "bin" / "python"

@@ -69,7 +69,8 @@ def test_the_packages_of_the_extra_are_looked_for(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(
-        CannotRunError, match=r"^pyspark, pyarrow not installed: they come with the e"
+        CannotRunError,
+        match=r"^pyspark, pyarrow not installed: install them with \S*python\S* -m pip ",
     ):
         require_packages()
 

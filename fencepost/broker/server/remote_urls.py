@@ -75,10 +75,12 @@ def require_obstore() -> None:
     """
     from importlib.util import find_spec
 
+    from fencepost.broker.server.extras import install_command
+
     if find_spec("obstore") is None:
         raise RemoteUnavailable(
-            "a tier in a folder or in S3 needs the package obstore, which is not installed: it"
-            " comes with the extra tier, fencepost[tier]"
+            "a tier in a folder or in S3 needs the package obstore, which is not installed:"
+            f" install it with {install_command('tier')}"
         )
 
 
