@@ -84,6 +84,17 @@ class ReplicaLog:
         """As the checkpoint says; none without one."""
         return self.metadata.epochs or ()
 
+    @property
+    def log_start(self) -> int:
+        """The first offset that is not deleted, by what may be believed; 0 where nothing says it.
+
+        The checkpoint lags behind, and the leader epochs are cut where the log is. What lies beyond
+        the log end is wrong.
+        """
+        first_epochs = [start for _, start in self.epochs[:1]]
+        said = (self.metadata.log_start or 0, *first_epochs)
+        return max((start for start in said if start <= self.end), default=0)
+
     def last_epoch_before(self, offset: int) -> int:
         """The epoch of the last batch that begins before an offset; -1 without one."""
         epochs = self.batches.epoch[self.batches.base < offset]
@@ -121,8 +132,8 @@ class IncarnationLogs:
 
     @property
     def log_start(self) -> int:
-        """The highest known log start offset: from there on all must agree."""
-        return max((_log_start(log.metadata) for log in self.logs), default=0)
+        """The highest known log start offset: from there on the tier and the logs have all."""
+        return max((log.log_start for log in self.logs), default=0)
 
 
 def logs_by_incarnation(evidence: PartitionEvidence) -> list[IncarnationLogs]:
@@ -163,12 +174,6 @@ def _incarnation_logs(
         logs=tuple(logs),
         tier=tuple(each for each in tier if topic_ids is None or each.topic_id in topic_ids),
     )
-
-
-def _log_start(metadata: ReplicaMetadata) -> int:
-    """The checkpoint lags behind; the leader epochs are cut where the log is."""
-    first = metadata.epochs[0][1] if metadata.epochs else 0
-    return max(metadata.log_start or 0, first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,6 +8,7 @@ import pytest
 
 from fencepost.pipeline.audit.rule import Violation
 from fencepost.protocol.records import iter_headers
+from fencepost.storage.formats.checkpoints import decode_offsets, encode_offsets
 from tests.pipeline.audit import damage
 from tests.pipeline.audit.log_histories import Lived, diverge, fill, live, lose_uncleanly
 from tests.pipeline.audit.rigs import TIERED, Left, rig, unexplained
@@ -264,9 +265,20 @@ def test_replicas_with_other_records(stopped: Left) -> None:
 
 def test_records_before_the_log_start_need_not_agree(stopped: Left) -> None:
     damage.falsify(stopped.segments(2, "shortened")[0], 0)
-    assert stopped.audit("shortened") == []
+    found = stopped.audit("shortened")
+    assert rules(found) == {"replicas-agree"}
+    assert unexplained(found) == []
     damage.falsify(stopped.segments(2, "shortened")[0], 3)
-    assert rules(stopped.audit("shortened")) == {"replicas-agree"}
+    assert rules(unexplained(stopped.audit("shortened"))) == {"replicas-agree"}
+
+
+def test_a_log_start_that_is_wrong_hides_nothing(stopped: Left) -> None:
+    file = stopped.log(1, "plain").parent / "log-start-offset-checkpoint"
+    entries = decode_offsets(file.read_bytes())
+    file.write_bytes(encode_offsets({**entries, ("plain", 0): 99_999}))
+    damage.falsify(stopped.segments(2, "plain")[0], 4)
+    found = unexplained(stopped.audit("plain"))
+    assert rules(found) == {"log-start-in-log", "replicas-agree"}
 
 
 def test_committed_records_that_an_unclean_election_lost(tmp_path: Path) -> None:

@@ -228,7 +228,19 @@ def pair(
 
 
 def test_what_was_never_committed_may_differ() -> None:
-    assert judge([*_OLD, *_NEW], *pair(5)) == []
+    (found,) = judge([*_OLD, *_NEW], *pair(5))
+    assert told([found]) == [("replicas-agree", 5, True)]
+    assert "broker 1 does not know them as committed" in str(found.explanation)
+
+
+def test_a_high_watermark_that_lags_hides_no_loss() -> None:
+    old, new = pair(10)
+    lagging = replace(new, high_watermark=0)
+    clean = [elected(1), elected(2)]
+    found = judge([*_OLD, *_NEW], old, lagging, trace=clean)
+    assert told(found) == [("replicas-agree", 5, False)]
+    found = judge([*_OLD, *_NEW], replace(old, high_watermark=0), new, trace=clean)
+    assert told(found) == [("replicas-agree", 5, True)], "who comes back truncates"
 
 
 @pytest.mark.parametrize(
@@ -256,10 +268,29 @@ def test_no_high_watermark_excuses_two_contents_of_one_epoch() -> None:
     assert told(found) == [("replicas-agree", 5, False)]
 
 
-def test_what_was_deleted_is_not_compared() -> None:
+def test_what_was_deleted_may_differ() -> None:
     rows = [*_OLD, *of_broker(2, batch(0, 4, crc=1), batch(5, 9))]
-    assert judge(rows, replica(1, log_start=5, epochs=((0, 5),)), replica(2)) == []
-    assert len(judge(rows, replica(1), replica(2))) == 1
+    found = judge(rows, replica(1, log_start=5, epochs=((0, 5),)), replica(2))
+    assert told(found) == [("replicas-agree", 0, True)]
+    assert told(judge(rows, replica(1), replica(2))) == [("replicas-agree", 0, False)]
+
+
+def test_a_log_start_beyond_the_log_is_damage_and_hides_none() -> None:
+    rows = [*_OLD, *of_broker(2, batch(0, 4, crc=1), batch(5, 9))]
+    wrong = replica(1, log_start=99_999)
+    found = judge(rows, wrong, replica(2))
+    assert told(found) == [("log-start-in-log", 99_999, False), ("replicas-agree", 0, False)]
+    # A mismatch of epochs, and a gap below the tier, are found as well.
+    assert told(judge([batch(0, 4, 1)], replace(wrong, epochs=((0, 0),)))) == [
+        ("log-start-in-log", 99_999, False),
+        ("monotonic-epochs", 0, False),
+    ]
+    rows = [*in_tier("s", batch(5, 9)), batch(10, 14, segment=10)]
+    found = judge(rows, here(10, log_start=99_999), tier=[copied("s", 5, 9)])
+    assert ("tier-and-log", 0, False) in told(found)
+    crashed = replace(wrong, clean=False)
+    assert told(judge(_OLD, crashed)) == [("log-start-in-log", 99_999, True)]
+    assert judge(_OLD, replica(1, log_start=10)) == [], "all may be deleted"
 
 
 def test_logs_that_part_do_not_meet_again() -> None:
@@ -271,7 +302,7 @@ def test_logs_that_part_do_not_meet_again() -> None:
 def test_old_formats_can_not_tell() -> None:
     rows = [batch(0, 4, -1), *of_broker(2, batch(0, 4, -1, crc=1))]
     both = replica(1, epochs=()), replica(2, epochs=())
-    assert judge(rows, *both) == []
+    assert told(judge(rows, *both)) == [("replicas-agree", 0, True)]
     found = judge(rows, *(replace(each, high_watermark=5) for each in both))
     assert told(found) == [("replicas-agree", 0, True)]
 

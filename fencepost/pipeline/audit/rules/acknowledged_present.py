@@ -135,9 +135,12 @@ class _Search:
         return int(self.present.base[0]) if len(self.present) else self.log.active
 
     def _log_start(self) -> int:
-        """The highest of the logs and of any answer in the trace."""
+        """The higher of the log's own, and of any answer in the trace.
+
+        Those of other replicas excuse nothing: what their leader has deleted it knows itself.
+        """
         answered: int | None = pc.max(self.incarnation.rows["log_start_offset"]).as_py()
-        return max(self.topic_logs.log_start, answered or 0)
+        return max(self.log.log_start, answered or 0)
 
     def _was_compacted(self) -> bool:
         values = {

@@ -82,6 +82,8 @@ def _mismatches(log: ReplicaLog, batches: Batches) -> Iterator[_Found]:
     )
     # Before the log start nothing is known any more. Its checkpoint lags behind while one runs.
     begin = log.metadata.log_start or 0
+    if begin > log.end:  # it is wrong
+        begin = 0
     if not log.metadata.clean:
         begin = max(begin, int(starts[0]))
     in_log: BoolArray = batches.last >= begin

@@ -4,11 +4,11 @@
   or not.
 - Two logs that agree on an offset and its epoch agree on all before it (KIP-101): one that was
   never truncated where it parted shows.
-- Below the high watermarks of both they agree, unless an unclean election has lost what was
-  committed.
+- What a later epoch has replaced was not committed, unless an unclean election has lost what was.
 
-What lies before a log start is not compared; nor what a replica has above its own high watermark,
-which may go when it hears of its leader again.
+All that two replicas have is compared. A checkpointed high watermark lags behind, and a log start
+may be wrong: by them a difference is explained, such as what a replica will truncate when it hears
+of its leader again, and never left out.
 """
 
 from collections.abc import Iterator
@@ -35,41 +35,42 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
         ordered = [(log, log.batches.by_offset()) for log in topic_logs.logs]
         for (one, batches), (other, others) in combinations(ordered, 2):
             found = batch_differences(
-                batches,
-                others,
-                topic_logs.log_start,
-                min(one.end, other.end),
-                compacted=compacted,
+                batches, others, 0, min(one.end, other.end), compacted=compacted
             )
             for difference in found:
-                yield from _violations(evidence, one, other, difference)
+                yield _violation(evidence, one, other, difference)
 
 
-def _violations(
+def _violation(
     evidence: PartitionEvidence, one: ReplicaLog, other: ReplicaLog, difference: BatchDifference
-) -> Iterator[Violation]:
+) -> Violation:
     start, epoch, other_epoch = difference.start, difference.epoch, difference.other_epoch
-    committed = min(one.metadata.high_watermark or 0, other.metadata.high_watermark or 0)
+    older, newer = (one, other) if epoch <= other_epoch else (other, one)
     explanation = None
     where = f"at offset {start} brokers {one.broker} and {other.broker} have"
+    differ = f"{where} batches of leader epochs {epoch} and {other_epoch}"
     if epoch == other_epoch >= 0:
         message = f"{where} different batches of leader epoch {epoch}"
     elif difference.converges_at is not None and min(epoch, other_epoch) >= 0:
+        message = f"{differ}, and from offset {difference.converges_at} on they agree"
+    elif start < _committed(older, newer, difference):
         message = (
-            f"{where} batches of leader epochs {epoch} and {other_epoch}, and from offset "
-            f"{difference.converges_at} on they agree"
-        )
-    elif start < committed:
-        message = (
-            f"{where} batches of leader epochs {epoch} and {other_epoch}, below both high "
-            f"watermarks ({one.metadata.high_watermark} and {other.metadata.high_watermark})"
+            f"{differ}, below the high watermark of broker {older.broker} "
+            f"({older.metadata.high_watermark})"
         )
         explanation = committed_loss(
             evidence.traces, min(epoch, other_epoch), max(epoch, other_epoch)
         )
     else:
-        return
-    yield Violation(
+        message = differ
+        explanation = (
+            f"broker {older.broker} does not know them as committed, its checkpointed high "
+            f"watermark is {older.metadata.high_watermark or 0}: it truncates them when it follows"
+        )
+    deleted = max((one, other), key=lambda log: log.log_start)
+    if explanation is None and difference.end <= deleted.log_start:
+        explanation = f"they are deleted, the log of broker {deleted.broker} starts behind them"
+    return Violation(
         rule=NAME,
         topic=evidence.topic,
         partition=evidence.partition,
@@ -83,9 +84,20 @@ def _violations(
     )
 
 
+def _committed(older: ReplicaLog, newer: ReplicaLog, difference: BatchDifference) -> int:
+    """Up to where (exclusive) what was replaced is known to have been committed.
+
+    Messages of old formats do not tell which replaces which: then both must know it.
+    """
+    marks = [older.metadata.high_watermark or 0]
+    if min(difference.epoch, difference.other_epoch) < 0:
+        marks.append(newer.metadata.high_watermark or 0)
+    return min(marks)
+
+
 RULE: Final = Rule(
     name=NAME,
-    about="Replicas have the same batches below their high watermarks, and in one epoch.",
+    about="Replicas have the same batches in one epoch, and no epoch replaces what was committed.",
     source="KIP-101, KIP-279, KIP-320",
     needs_trace=False,
     order=5,
