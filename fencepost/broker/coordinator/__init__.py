@@ -18,7 +18,7 @@ subclass of ``CoordinatorShard`` with the requests that it serves.
 from functools import lru_cache
 from typing import Final
 
-_HASHES: Final = 1_000
+_HASHES: Final = 100
 """How many keys' hashes are kept: each request asks several times."""
 
 
