@@ -21,6 +21,9 @@ from tests.harness.served_cluster import Cluster, unique
 from tests.harness.wire import Body
 
 VERIFICATION: Final = "transaction.partition.verification.enable"
+_SET: Final = 0
+_DELETE: Final = 1
+"""Operations of IncrementalAlterConfigs."""
 HOUR_MS: Final = 3_600_000
 TRANSACTIONAL: Final = 0x10
 """The bit of a batch's attributes."""
@@ -42,15 +45,15 @@ def cluster_of(brokers: Ground) -> Cluster:
 @contextmanager
 def unverified(cluster: Cluster) -> Iterator[None]:
     """Batches are appended though no coordinator knows of their transaction (before KIP-890)."""
-    _configure(cluster, "false")
+    _configure(cluster, _SET)
     try:
         yield
     finally:
-        _configure(cluster, "true")
+        _configure(cluster, _DELETE)  # it would be among the configs that a session describes
 
 
-def _configure(cluster: Cluster, value: str) -> None:
-    change = {"Name": VERIFICATION, "ConfigOperation": 0, "Value": value}
+def _configure(cluster: Cluster, operation: int) -> None:
+    change = {"Name": VERIFICATION, "ConfigOperation": operation, "Value": "false"}
     resource = {"ResourceType": BROKER, "ResourceName": "", "Configs": [change]}
     with cluster.connect() as connection:
         answer = connection.call("IncrementalAlterConfigs", 1, {"Resources": [resource]})
@@ -74,7 +77,8 @@ def append_late(cluster: Cluster, topic: str, producer_id: int) -> None:
 
 
 def test_the_transaction_of_a_producer_is_listed_described_and_aborted(brokers: Ground) -> None:
-    cluster, name = cluster_of(brokers), unique("open")
+    # No longer than the title of its column, which a session prints as wide as the longest id.
+    cluster, name = cluster_of(brokers), unique("x")
     topic = cluster.create_topic("open")
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": name})
     producer.init_transactions(WAIT_S)
