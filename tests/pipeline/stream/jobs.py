@@ -42,12 +42,15 @@ class Job:
 
 
 @contextmanager
-def job(log: Path, *arguments: str) -> Iterator[Job]:
-    """Start ``fencepost stream``. What still runs of it in the end is killed."""
+def job(log: Path, *arguments: str, tasks: int = 2) -> Iterator[Job]:
+    """Start ``fencepost stream``. What still runs of it in the end is killed.
+
+    :param tasks: How many run at a time.
+    """
     need_spark()
     command = [sys.executable, "-m", "fencepost", "stream", *arguments, "--json"]
     environment = {requirements.JARS_VARIABLE: str(jars()), "JDK_JAVA_OPTIONS": quick_jvm()}
-    process = start("stream", [*command, "--master", "local[2]"], log, env=environment)
+    process = start("stream", [*command, "--master", f"local[{tasks}]"], log, env=environment)
     try:
         yield Job(process)
     finally:
