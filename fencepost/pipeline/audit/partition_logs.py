@@ -85,15 +85,21 @@ class ReplicaLog:
         return self.metadata.epochs or ()
 
     @property
+    def checkpointed_start(self) -> int:
+        """The checkpointed log start; 0 without one, or where it lies beyond the log end."""
+        start = self.metadata.log_start or 0
+        return start if start <= self.end else 0
+
+    @property
     def log_start(self) -> int:
         """The first offset that is not deleted, by what may be believed; 0 where nothing says it.
 
-        The checkpoint lags behind, and the leader epochs are cut where the log is. What lies beyond
-        the log end is wrong.
+        The checkpoint lags behind, and the leader epochs are cut where the log is.
         """
-        first_epochs = [start for _, start in self.epochs[:1]]
-        said = (self.metadata.log_start or 0, *first_epochs)
-        return max((start for start in said if start <= self.end), default=0)
+        first_epoch_start = self.epochs[0][1] if self.epochs else 0
+        if first_epoch_start > self.end:
+            return self.checkpointed_start
+        return max(self.checkpointed_start, first_epoch_start)
 
     def last_epoch_before(self, offset: int) -> int:
         """The epoch of the last batch that begins before an offset; -1 without one."""

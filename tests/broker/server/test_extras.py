@@ -27,12 +27,12 @@ class Installed:
     ("origin", "arguments"),
     [
         (
-            {"url": "file:///my%20work/fencepost", "dir_info": {"editable": True}},
-            "--editable '/my work/fencepost[spark]'",
+            {"url": "file:///my%20code/fencepost", "dir_info": {"editable": True}},
+            "--editable '/my code/fencepost[spark]'",
         ),
         (
-            {"url": "file:///work/fencepost", "dir_info": {}},
-            "'fencepost[spark] @ file:///work/fencepost'",
+            {"url": "file:///code/fencepost", "dir_info": {}},
+            "'fencepost[spark] @ file:///code/fencepost'",
         ),
         (
             {"url": "file:///dist/fencepost-1-py3-none-any.whl", "archive_info": {}},

@@ -81,9 +81,7 @@ def _mismatches(log: ReplicaLog, batches: Batches) -> Iterator[_Found]:
         _checkpoint_epochs(epochs, starts, batches.last),
     )
     # Before the log start nothing is known any more. Its checkpoint lags behind while one runs.
-    begin = log.metadata.log_start or 0
-    if begin > log.end:  # it is wrong
-        begin = 0
+    begin = log.checkpointed_start
     if not log.metadata.clean:
         begin = max(begin, int(starts[0]))
     in_log: BoolArray = batches.last >= begin
