@@ -18,7 +18,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve check test test-kafka test-oldest lint types imports pytest coverage bench format docs lock sbom \
+.PHONY: help serve check test test-kafka test-damages test-oldest lint types imports pytest coverage bench format docs lock sbom \
 	audit-dependencies dist image up spark clean
 
 help: ## What there is to make
@@ -56,6 +56,9 @@ coverage: $(COMPILED) ## The tests with the branches of the code that they execu
 
 test-kafka: $(DEV) ## Kafka's own cluster tests, all of them (ten minutes); ARGS="CLASS CLASS#METHOD" picks some
 	$(BIN)/python -m tests.kafka $(ARGS)
+
+test-damages: $(DEV) ## Forty and more damages to what fencepost and a real Kafka wrote, each named by an audit
+	$(BIN)/python -m tests.pipeline.damages $(ARGS)
 
 # Old packages use what newer ones, among those that they need, have deprecated.
 test-oldest: $(OLDEST)/.installed ## The tests in one process with the oldest versions that pyproject.toml allows

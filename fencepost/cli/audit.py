@@ -18,14 +18,20 @@ from fencepost.cli.usage_errors import InvalidUsage
 from fencepost.protocol.lookup import suggestion
 
 if TYPE_CHECKING:
-    from fencepost.pipeline.audit.job import AuditOptions, AuditResult, FindingRow, RuleTotals
+    from fencepost.pipeline.audit.incidents import Incident
+    from fencepost.pipeline.audit.job import AuditOptions, AuditResult
+    from fencepost.pipeline.audit.totals import (
+        RuleTotals,
+    )
 
 FOUND: Final = 1
 """The exit code where a rule is violated."""
 MAX_SHOWN: Final = 20
-"""Findings that are printed."""
+"""Incidents that are printed."""
 FILE: Final = "violations.parquet"
+INCIDENTS_FILE: Final = "incidents.parquet"
 """What is written to the directory of ``--out``."""
+_INDENT: Final = " " * len("violation  ")
 
 
 class AuditLevel(StrEnum):
@@ -84,7 +90,11 @@ def audit(
     out: Annotated[
         Path | None,
         option(
-            "out", "DIR", f"Write {FILE} there, a row a finding.", file_okay=False, unset="none"
+            "out",
+            "DIR",
+            f"Write {FILE} there, a row a finding, and {INCIDENTS_FILE}, a row a cause.",
+            file_okay=False,
+            unset="none",
         ),
     ] = None,
     master: Master = None,
@@ -150,7 +160,7 @@ def _run(
         findings = run(spark, options, metadata)
     if out is not None:
         with _writing(out / FILE):
-            findings.write(out / FILE)
+            findings.write(out / FILE, out / INCIDENTS_FILE)
     if report is not None:
         from fencepost.pipeline.audit.report import write_report
 
@@ -190,28 +200,31 @@ def _writing(path: Path) -> Iterator[None]:
 
 def _files(report: Path | None, out: Path | None) -> list[Path]:
     """What is written."""
-    files = (report, None if out is None else out / FILE)
-    return [path for path in files if path is not None]
+    written = [] if out is None else [out / FILE, out / INCIDENTS_FILE]
+    return [*([] if report is None else [report]), *written]
 
 
 def _summary(findings: AuditResult, report: Path | None, out: Path | None) -> Iterator[Block]:
-    from fencepost.pipeline.audit.job import describe_totals, select_findings, totals_by_rule
+    from fencepost.pipeline.audit.totals import (
+        describe_totals,
+        totals_by_rule,
+    )
 
     yield line(describe_totals(findings))
     yield line()
     rows = tuple(_rule_row(each) for each in totals_by_rule(findings))
     yield Table(("rule", "", "violations", "explained", "partitions"), rows)
     yield line()
-    shown = select_findings(findings.violations.to_pylist(), MAX_SHOWN)
-    for row in shown:
-        yield _finding(row)
-    total = findings.violation_count + findings.explained_count
-    if len(shown) < total:
-        yield line(Text(f"{total - len(shown):,} more; --out and --report tell them", QUIET))
+    incidents = findings.incidents
+    for incident in incidents[:MAX_SHOWN]:
+        yield from _incident(incident)
+    if len(incidents) > MAX_SHOWN:
+        more = len(incidents) - MAX_SHOWN
+        yield line(Text(f"{more:,} more; --out and --report tell them", QUIET))
     for failure in findings.failures[:MAX_SHOWN]:
         where = f"{failure.topic}-{failure.partition}"
         yield line(Text("failed", ODD), f"  {failure.rule}  {where}: {failure.last_line}")
-    if shown or findings.failures:
+    if incidents or findings.failures:
         yield line()
     for path in _files(report, out):
         yield line(Text(f"written: {path}", QUIET))
@@ -231,19 +244,32 @@ def _rule_row(tally: RuleTotals) -> tuple[Cell, ...]:
     return (tally.rule.name, word, *(f"{each:,}" for each in counts))
 
 
-def _finding(row: FindingRow) -> Block:
-    explanation = row["explanation"]
-    word = Text("violation", BAD) if explanation is None else Text("explained", QUIET)
-    because = "" if explanation is None else f" ({explanation})"
-    where = f"{row['topic']}-{row['partition']}"
-    return line(word, f"  {row['rule']}  {where}: {row['message']}{because}")
+def _incident(incident: Incident) -> Iterator[Block]:
+    explained = incident.explanation is not None
+    word = Text("explained", QUIET) if explained else Text("violation", BAD)
+    because = f" ({incident.explanation})" if explained else ""
+    where = f"{incident.topic}-{incident.partition}"
+    yield line(word, f"  {incident.rule}  {where}: {incident.message}{because}")
+    more = ", ".join(f"{each.rule} {each.findings:,}" for each in incident.consequences)
+    consequences = f", with it: {more}" if more else ""
+    yield line(Text(f"{_INDENT}{incident.severity}{consequences}", QUIET))
+    if not explained:
+        yield line(Text(f"{_INDENT}{incident.remedy}", QUIET))
 
 
 def _verdict(findings: AuditResult) -> Cell:
-    from fencepost.pipeline.audit.job import pluralize
+    """The last line: how many violations there are, of how many causes, and all that is lost."""
+    from fencepost.pipeline.audit.totals import (
+        lost_text,
+        pluralize,
+    )
 
+    lost = lost_text(findings)
     if findings.violation_count:
-        return Text(pluralize(findings.violation_count, "violation"), BAD)
+        causes = sum(each.explanation is None for each in findings.incidents)
+        count = pluralize(findings.violation_count, "violation")
+        of = f" of {pluralize(causes, 'cause')}" if causes < findings.violation_count else ""
+        return Text(f"{count}{of}{lost}", BAD)
     if findings.failures:
-        return Text("not complete: some rule could not be followed to its end", ODD)
-    return Text("nothing found", GOOD)
+        return Text(f"not complete: some rule could not be followed to its end{lost}", ODD)
+    return Text(f"nothing found{lost}", ODD if lost else GOOD)

@@ -148,7 +148,7 @@ def follow_in_session(
 
 
 def is_as_shown(printed: str, shown: str) -> bool:
-    """Whether a page tells what was printed, however wide its columns are.
+    """Whether a page tells what was printed, however wide its columns and margins are.
 
     A line of ``...`` stands for any lines, and at the end of a line for the rest of it. Where
     nothing is shown, nothing may be printed.
@@ -159,7 +159,7 @@ def is_as_shown(printed: str, shown: str) -> bool:
             pattern += r"(?:.*\n)*"
             continue
         words = map(re.escape, line.removesuffix(LEFT_OUT).split())
-        pattern += r" +".join(words) + (r".*\n" if line.endswith(LEFT_OUT) else r" *\n")
+        pattern += " *" + r" +".join(words) + (r".*\n" if line.endswith(LEFT_OUT) else r" *\n")
     return re.fullmatch(pattern, f"{printed}\n" if printed else "") is not None
 
 

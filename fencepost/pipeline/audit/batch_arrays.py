@@ -125,6 +125,31 @@ def batches_of(rows: pa.Table) -> Batches:
     )
 
 
+_MAX_SEGMENT_SPAN: Final = 2**31
+"""Offsets of a segment are less than so far apart: its indexes could not say them."""
+
+
+def misplaced(batches: Batches) -> dict[int, int]:
+    """Batches whose base offset can't be right, and the one that their neighbours leave them.
+
+    No checksum covers a base offset. Where the batch before and the one behind leave room for
+    exactly what a batch holds, and it says another place, it is the batch that is wrong.
+
+    :param batches: Of one log, in the order of their positions.
+    :returns: By number.
+    """
+    if not len(batches):
+        return {}
+    begins = np.append(True, batches.segment[1:] != batches.segment[:-1])
+    expected = np.where(begins, batches.segment, np.append(0, batches.last[:-1] + 1))
+    behind = np.append(np.where(begins[1:], batches.segment[1:], batches.base[1:]), NOT_FOUND)
+    fits = expected + (batches.last - batches.base + 1) == behind
+    absurd = np.abs(batches.base - batches.segment) >= _MAX_SEGMENT_SPAN
+    # Behind one that is wrong, what is right seems to be out of place.
+    wrong = (batches.base != expected) & (fits | (absurd & (behind == NOT_FOUND)))
+    return {number: int(expected[number]) for number in np.flatnonzero(wrong).tolist()}
+
+
 def gaps(spans: Iterable[OffsetSpan], start: int, end: int) -> list[OffsetSpan]:
     """What spans, which may overlap, lack from `start` to `end` (exclusive)."""
     found = []

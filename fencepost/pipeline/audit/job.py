@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -21,6 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from fencepost.pipeline.audit.incidents import (
+    Incident,
+    by_severity,
+    incident_table,
+)
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure, from_json
 from fencepost.pipeline.audit.rule import (
@@ -125,12 +129,19 @@ class AuditResult:
         """Findings that have an explanation."""
         return sum(count.explained for summary in self.summaries for count in summary.rule_counts)
 
-    def write(self, path: Path) -> None:
-        """Write the findings as Parquet.
+    @property
+    def incidents(self) -> tuple[Incident, ...]:
+        """The causes of the findings, the worst first; what is explained comes last."""
+        found = [each for summary in self.summaries for each in summary.incidents]
+        return tuple(sorted(found, key=by_severity))
 
-        :raises OSError: When the file can't be written.
+    def write(self, violations: Path, incidents: Path) -> None:
+        """Write the findings and their causes as Parquet.
+
+        :raises OSError: When a file can't be written.
         """
-        parquet.write_table(self.violations, path)
+        parquet.write_table(self.violations, violations)
+        parquet.write_table(incident_table(self.incidents), incidents)
 
 
 def find_partition_metadata(options: AuditOptions) -> Mapping[TopicPartition, PartitionMetadata]:
@@ -293,92 +304,3 @@ def _error_line(error: Exception) -> str:
     raised = lines[traced[0] + 1 :] if traced else lines
     # An error of ours says what is wrong without its name.
     return _OWN_ERROR.sub("", (raised or lines or [type(error).__name__])[0], count=1)
-
-
-FindingRow: TypeAlias = Mapping[str, object]
-"""A finding, as `rule.VIOLATION_SCHEMA` says."""
-_LEVEL_TEXTS: Final = {
-    Level.BATCHES: "headers and checksums of batches",
-    Level.RECORDS: "every record",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleTotals:
-    """The counts of a rule over all partitions."""
-
-    rule: Rule
-    checked: bool
-    """Whether it could be; else it needs a trace."""
-    partitions: int
-    """Where it was followed to its end."""
-    failed: int
-    """Partitions where it was not."""
-    violations: int
-    explained: int
-
-
-def describe_totals(findings: AuditResult) -> str:
-    """How much was looked at, in a sentence."""
-    inventories = [each for summary in findings.summaries for each in summary.replicas]
-    parts = [
-        pluralize(len(findings.summaries), "partition"),
-        bytes_text(sum(each.bytes for each in inventories)),
-        pluralize(sum(each.batches for each in inventories), "batch", "batches"),
-        pluralize(sum(each.records for each in inventories), "record"),
-    ]
-    if findings.options.trace is not None:
-        traced = sum(summary.trace_rows for summary in findings.summaries)
-        parts.append(f"{pluralize(traced, 'row')} of trace")
-    return f"{', '.join(parts)}; {_LEVEL_TEXTS[findings.options.level]}"
-
-
-def pluralize(number: int, one: str, more: str = "") -> str:
-    """Such as ``1 batch`` or ``2,000 batches``."""
-    return f"{number:,} {one if number == 1 else more or f'{one}s'}"
-
-
-def bytes_text(size: int) -> str:
-    """Such as ``1.5 MB``."""
-    value = float(size)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
-
-
-def totals_by_rule(findings: AuditResult) -> tuple[RuleTotals, ...]:
-    """One for each selected rule, in the order of the rules."""
-    partitions: Counter[str] = Counter()
-    found: Counter[str] = Counter()
-    explained: Counter[str] = Counter()
-    for summary in findings.summaries:
-        for count in summary.rule_counts:
-            partitions[count.rule] += 1
-            found[count.rule] += count.found
-            explained[count.rule] += count.explained
-    failed = Counter(failure.rule for failure in findings.failures)
-    followed = {rule.name for rule in findings.options.checked_rules}
-    return tuple(
-        RuleTotals(
-            rule=rule,
-            checked=rule.name in followed,
-            partitions=partitions[rule.name],
-            failed=failed[rule.name],
-            violations=found[rule.name] - explained[rule.name],
-            explained=explained[rule.name],
-        )
-        for rule in findings.options.selected_rules
-    )
-
-
-def select_findings(rows: Sequence[FindingRow], most: int) -> list[FindingRow]:
-    """Some of the findings, what nothing explains first, and no rule or partition crowded out."""
-    turns: dict[tuple[object, ...], int] = defaultdict(int)
-    order = []
-    for index, row in enumerate(rows):
-        of = (row["rule"], row["topic"], row["partition"])
-        order.append((row["explanation"] is not None, turns[of], index))
-        turns[of] += 1
-    return [rows[index] for index in sorted(index for _, _, index in sorted(order)[:most])]

@@ -16,6 +16,7 @@ from fencepost.pipeline.audit.batch_arrays import (
     NOT_FOUND,
     Batches,
     batches_of,
+    misplaced,
 )
 from fencepost.pipeline.audit.rule import (
     PartitionEvidence,
@@ -30,12 +31,12 @@ from fencepost.storage.tier.lineage import valid_end
 def may_be_compacted(evidence: PartitionEvidence) -> bool:
     """Whether a cleaner may have been over the logs.
 
-    A policy that is another by now leaves what was cleaned: the batches tell.
+    A policy that is another by now leaves what was cleaned: the sound batches tell.
     """
-    return (
-        evidence.metadata.compacted
-        or not batches_of(evidence.select(Place.LOG)).is_never_compacted.all()
-    )
+    if evidence.metadata.compacted:
+        return True
+    rows = evidence.select(Place.LOG)
+    return not batches_of(rows.filter(pc.is_null(rows["problem"]))).is_never_compacted.all()
 
 
 def by_segment_id(rows: pa.Table) -> dict[str, pa.Table]:
@@ -50,6 +51,21 @@ def by_segment_id(rows: pa.Table) -> dict[str, pa.Table]:
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MisplacedBatch:
+    """A batch whose base offset can't be right."""
+
+    segment: int
+    position: int
+    epoch: int
+    base: int
+    """What it says."""
+    start: int
+    """What its neighbours leave it."""
+    end: int
+    """Exclusive."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReplicaLog:
     """One broker's log of the partition."""
@@ -58,6 +74,9 @@ class ReplicaLog:
     rows: pa.Table
     """All of it, problems too, in order."""
     batches: Batches
+    """Those whose headers may be believed, in the order of their positions."""
+    misplaced: tuple[MisplacedBatch, ...] = ()
+    """Those whose base offset can't be right."""
 
     @property
     def broker(self) -> int:
@@ -78,6 +97,11 @@ class ReplicaLog:
     def end(self) -> int:
         """Behind the last batch (exclusive)."""
         return max(self.active, int(self.batches.last.max(initial=NOT_FOUND)) + 1)
+
+    @property
+    def checkpointed_end(self) -> int:
+        """Where the log ended at the least (exclusive), by its checkpoints."""
+        return max(self.metadata.high_watermark or 0, self.metadata.recovery_point or 0)
 
     @property
     def epochs(self) -> tuple[tuple[int, int], ...]:
@@ -124,8 +148,25 @@ def _replica_log(metadata: ReplicaMetadata | None, broker: int, rows: pa.Table) 
     # What rolled after the checkpoints were read is known from its batches alone.
     found = pc.unique(rows["segment"]).drop_null().to_pylist()
     segments = tuple(sorted({*metadata.segments, *found}))
+    batches = batches_of(rows)
+    wrong = misplaced(batches)
     return ReplicaLog(
-        metadata=replace(metadata, segments=segments), rows=rows, batches=batches_of(rows)
+        metadata=replace(metadata, segments=segments),
+        rows=rows,
+        batches=batches.select(np.delete(np.arange(len(batches)), list(wrong))),
+        misplaced=tuple(_misplaced_batch(batches, *each) for each in wrong.items()),
+    )
+
+
+def _misplaced_batch(batches: Batches, number: int, start: int) -> MisplacedBatch:
+    base = int(batches.base[number])
+    return MisplacedBatch(
+        segment=int(batches.segment[number]),
+        position=int(batches.position[number]),
+        epoch=int(batches.epoch[number]),
+        base=base,
+        start=start,
+        end=start + int(batches.last[number]) - base + 1,
     )
 
 

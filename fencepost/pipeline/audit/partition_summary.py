@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.batch_arrays import trusted_rows
+from fencepost.pipeline.audit.incidents import Incident
 
 MAX_POINTS: Final = 400
 """Of a series, at most."""
@@ -149,6 +150,8 @@ class PartitionSummary:
     rule_counts: tuple[RuleCount, ...]
     """One a rule that was followed, in the order of the rules."""
     failures: tuple[RuleFailure, ...] = ()
+    incidents: tuple[Incident, ...] = ()
+    """By their numbers."""
     history: PartitionHistory | None = None
 
     @property

@@ -8,6 +8,7 @@ Violations are rows of one shape, whatever the rule.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -130,8 +131,35 @@ VIOLATION_SCHEMA: Final = pa.schema(
         ("epoch", pa.int32()),
         ("number", pa.int64()),
         ("time_ms", pa.int64()),
+        ("other_broker", pa.int32()),
+        ("missing", pa.string()),
+        ("incident", pa.int32()),
+        ("severity", pa.string()),
     )
 )
+
+
+class Severity(StrEnum):
+    """What a violation costs, the worst first."""
+
+    LOSS = "loss"
+    """Records are gone: no copy has them."""
+    DAMAGE = "damage"
+    """A copy, or a file that a broker relies on, is not as it must be; no record is known to be
+    lost."""
+    ANSWER = "answer"
+    """A client or follower was answered wrongly; nothing stored is wrong by it."""
+    REBUILT = "rebuilt"
+    """A file is not as it must be that a broker makes again by itself."""
+
+
+class Missing(StrEnum):
+    """Which records are not there, of those from ``offset`` to ``end_offset``."""
+
+    FROM_COPY = "from-copy"
+    """This copy does not have them; others may."""
+    OF_EPOCH = "of-epoch"
+    """Those of the leader epoch that is named are not where they must be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +188,14 @@ class Violation:
     number: int | None = None
     """Of the exchange in the trace."""
     time_ms: int | None = None
+    other_broker: int | None = None
+    """Whose replica the one of `broker` is compared with."""
+    missing: Missing | None = None
+    """Whether records are missing, and which; None where none are."""
+    incident: int | None = None
+    """The number of its incident in the partition; None until findings are folded."""
+    severity: Severity | None = None
+    """That of its incident."""
 
 
 def row_violation(
@@ -172,6 +208,7 @@ def row_violation(
     offset: int | None = None,
     end_offset: int | None = None,
     epoch: int | None = None,
+    missing: Missing | None = None,
 ) -> Violation:
     """A violation at the segment and position of a row of `BATCHES`."""
     return Violation(
@@ -187,6 +224,7 @@ def row_violation(
         offset=offset,
         end_offset=end_offset,
         epoch=epoch,
+        missing=missing,
     )
 
 
@@ -209,4 +247,8 @@ class Rule:
     order: int
     """Where it stands in a report, among the rules about logs or among those about traces: what
     others build on comes first. Rules of the same number go by their names."""
+    severity: Severity
+    """Of what it finds, where no records are lost."""
+    remedy: str
+    """What can be done about it, where no other copy is the remedy."""
     check: Callable[[PartitionEvidence], Iterator[Violation]]

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from fencepost.pipeline.audit import partition_history
 from fencepost.pipeline.audit.batch_arrays import Int64Array
+from fencepost.pipeline.audit.incidents import fold
 from fencepost.pipeline.audit.partition_summary import (
     PartitionHistory,
     PartitionSummary,
@@ -123,6 +124,7 @@ def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> Pa
             continue
         counts.append(count)
         found += kept
+    incidents, violations = fold(evidence, found, RULES)
     summary = PartitionSummary(
         topic=evidence.topic,
         partition=evidence.partition,
@@ -130,8 +132,9 @@ def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> Pa
         trace_rows=0,
         rule_counts=tuple(counts),
         failures=tuple(failures),
+        incidents=incidents,
     )
-    return PartitionResult(summary=summary, violations=tuple(found))
+    return PartitionResult(summary=summary, violations=violations)
 
 
 def _check_rule(rule: Rule, evidence: PartitionEvidence) -> tuple[RuleCount, list[Violation]]:

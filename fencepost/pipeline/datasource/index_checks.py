@@ -3,7 +3,8 @@
 An entry of the offset index says that a batch begins at its position, and the last offset of it;
 older Kafkas say the last offset of what was appended there in one go. One of the time index says
 the largest timestamp so far, and an offset in the batch that has it. Zeros at the end are no
-entries. A closed segment's time index ends with its largest timestamp.
+entries. A closed segment's time index ends with its largest timestamp, and its offset index has no
+zeros at the end.
 """
 
 from __future__ import annotations
@@ -57,16 +58,18 @@ class IndexFault:
 
 
 def check_offset_index(
-    data: bytes, base_offset: int, outline: SegmentOutline
+    data: bytes, base_offset: int, outline: SegmentOutline, *, closed: bool
 ) -> Iterator[IndexFault]:
     """What is wrong with an offset index.
 
     :param data: Of the file.
     :param base_offset: Of the segment.
+    :param closed: Whether nothing is appended to the segment any more.
     """
     index = _Index(Problem.OFFSET_INDEX, indexes.OFFSET_ENTRY_SIZE)
     try:
-        entries = np.frombuffer(strip_padding(data, index.entry_size), _OFFSET_ENTRY)
+        used = strip_padding(data, index.entry_size)
+        entries = np.frombuffer(used, _OFFSET_ENTRY)
     except CorruptIndex as error:
         yield index.whole_index_fault(str(error))
         return
@@ -82,6 +85,9 @@ def check_offset_index(
         "says that the batch there ends at an offset at which it does not": ~(ends & near),
     }
     yield from index.faults(reasons, ("offset", offsets), ("position", positions))
+    if closed and len(used) < len(data):
+        # A broker cuts what it has reserved when it closes the segment.
+        yield index.whole_index_fault(f"{len(data) - len(used)} bytes of zeros end the index")
 
 
 def check_time_index(

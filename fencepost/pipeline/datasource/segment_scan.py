@@ -263,7 +263,7 @@ def _false_entries(
     files: SegmentFiles, name: str, data: bytes, outline: SegmentOutline
 ) -> Iterator[IndexFault]:
     if name == files.offset_index:
-        return check_offset_index(data, files.segment, outline)
+        return check_offset_index(data, files.segment, outline, closed=files.closed)
     return check_time_index(data, files.segment, outline, closed=files.closed)
 
 

@@ -177,9 +177,11 @@ def summary(
 
 
 def violation(
-    partition: int = 0, message: str = "so it is", *, offset: int | None = None
+    partition: int = 0,
+    message: str = "so it is",
+    *,
+    rule: str = "torn-tail",
+    offset: int | None = None,
 ) -> Violation:
-    """A finding of the rule that `summary` counts."""
-    return Violation(
-        rule="torn-tail", topic="orders", partition=partition, message=message, offset=offset
-    )
+    """A finding, where no rule is named of the one that `summary` counts."""
+    return Violation(rule=rule, topic="orders", partition=partition, message=message, offset=offset)

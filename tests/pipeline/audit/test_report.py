@@ -13,10 +13,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from fencepost.pipeline.audit.job import AuditResult, select_findings
+from fencepost.pipeline.audit.job import AuditResult
 from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure
 from fencepost.pipeline.audit.report import MAX_DRAWN, MAX_FINDINGS, MAX_LISTED, write_report
 from fencepost.pipeline.audit.rules import RULES
+from fencepost.pipeline.audit.totals import (
+    select_findings,
+)
 from tests.harness.recorded_cluster import recorded
 from tests.pipeline.audit.summaries import START_MS, findings, result, summary, violation
 

@@ -13,7 +13,13 @@ from pyspark import cloudpickle
 from fencepost.pipeline.audit import spark_task as examining
 from fencepost.pipeline.audit.job import AuditOptions, bucket_functions
 from fencepost.pipeline.audit.partition_summary import from_json, to_json
-from fencepost.pipeline.audit.rule import PartitionEvidence, PartitionMetadata, Rule, Violation
+from fencepost.pipeline.audit.rule import (
+    PartitionEvidence,
+    PartitionMetadata,
+    Rule,
+    Severity,
+    Violation,
+)
 from fencepost.pipeline.audit.spark_task import (
     MAX_LISTED,
     OUTPUT_SCHEMA,
@@ -38,7 +44,14 @@ class Rules:
 
     def add(self, name: str, check: Check, *, needs_trace: bool = False) -> None:
         self._all[name] = Rule(
-            name=name, about="", source="", needs_trace=needs_trace, order=1, check=check
+            name=name,
+            about="",
+            source="",
+            needs_trace=needs_trace,
+            order=1,
+            severity=Severity.DAMAGE,
+            remedy="",
+            check=check,
         )
         self._patch.setattr(examining, "RULES", self._all)
 
@@ -129,7 +142,7 @@ def test_what_only_the_ground_knows_is_examined_too(rules: Rules) -> None:
 
 
 def test_without_a_trace_no_rule_is_asked_that_needs_one(rules: Rules) -> None:
-    rules.add("told", lambda _: iter([violation()]), needs_trace=True)
+    rules.add("told", lambda _: iter([violation(rule="told")]), needs_trace=True)
     (without,) = run(batches({}))
     assert [each.rule for each in without.summary.rule_counts] == ["look"]
     (with_one,) = run(batches({}), traces())
@@ -162,7 +175,7 @@ def test_an_audit_is_begun_when_its_case_is_made() -> None:
 
 
 def test_only_rules_that_are_asked_for(rules: Rules) -> None:
-    rules.add("other", lambda _: iter([violation()]))
+    rules.add("other", lambda _: iter([violation(rule="other")]))
     (found,) = check_partitions(batches({}), None, {}, rules=("other",), now_ms=NOW_MS)
     assert [each.rule for each in found.summary.rule_counts] == ["other"]
     assert not rules.seen
@@ -170,11 +183,11 @@ def test_only_rules_that_are_asked_for(rules: Rules) -> None:
 
 def test_a_rule_that_fails_hides_nothing_of_the_others(rules: Rules) -> None:
     def fail(_: PartitionEvidence) -> Iterator[Violation]:
-        yield violation()
+        yield violation(rule="fails")
         raise ZeroDivisionError("by what?")
 
     rules.add("fails", fail)
-    rules.add("finds", lambda _: iter([violation()]))
+    rules.add("finds", lambda _: iter([violation(rule="finds")]))
     (found,) = run(batches({}))
     (failure,) = found.summary.failures
     assert (failure.rule, failure.topic, failure.partition) == ("fails", "orders", 0)
@@ -186,7 +199,7 @@ def test_a_rule_that_fails_hides_nothing_of_the_others(rules: Rules) -> None:
 def test_findings_without_end_are_counted_and_not_all_told(rules: Rules) -> None:
     def finds(_: PartitionEvidence) -> Iterator[Violation]:
         for number in range(MAX_LISTED + 7):
-            yield violation(offset=number)
+            yield violation(rule="many", offset=number)
         yield Violation(
             rule="many", topic="orders", partition=0, message="", explanation="expected"
         )
@@ -229,7 +242,9 @@ def test_a_replica_of_many_segments_is_told_in_few() -> None:
 
 
 def test_a_bucket_answers_findings_and_accounts(rules: Rules) -> None:
-    rules.add("finds", lambda each: iter([violation(each.partition)] * each.partition))
+    rules.add(
+        "finds", lambda each: iter([violation(each.partition, rule="finds")] * each.partition)
+    )
     rows = batches({"partition": 1}, {"partition": 2})
     elsewhere = {("orders", 7): PartitionMetadata()}
     answer = run_task(rows, None, elsewhere, (), now_ms=NOW_MS, with_history=False)

@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from fencepost.pipeline.audit.job import (
-    FindingRow,
-    bytes_text,
-    describe_totals,
-    pluralize,
-    select_findings,
-    totals_by_rule,
-)
 from fencepost.pipeline.audit.partition_summary import (
     PartitionHistory,
     PartitionSummary,
     ReplicaInventory,
 )
 from fencepost.pipeline.audit.report.plots import Mark, render_svg
+from fencepost.pipeline.audit.totals import (
+    FindingRow,
+    bytes_text,
+    describe_totals,
+    lost_text,
+    pluralize,
+    select_findings,
+    totals_by_rule,
+)
 
 if TYPE_CHECKING:
     from fencepost.pipeline.audit.job import AuditResult
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 MAX_DRAWN: Final = 16
 """Partitions that are drawn: those with findings first, then those with most records."""
 MAX_FINDINGS: Final = 300
-"""Findings in the table: of each rule and partition some, before any has many."""
+"""Incidents, and findings, in their tables. Of findings each rule and partition has some first."""
 MAX_LISTED: Final = 2000
 """Partitions in the table."""
 _TEMPLATE: Final = "page.html.j2"
@@ -92,6 +93,9 @@ def write_report(path: Path, findings: AuditResult, *, made: datetime | None = N
         explained=findings.explained_count,
         failures=findings.failures,
         rules=totals_by_rule(findings),
+        incidents=findings.incidents[:MAX_FINDINGS],
+        incidents_of=len(findings.incidents),
+        lost=lost_text(findings),
         findings=[_finding(row) for row in select_findings(rows, MAX_FINDINGS)],
         findings_of=findings.violation_count + findings.explained_count,
         drawings=_drawings(summaries[:MAX_DRAWN], rows),

@@ -32,7 +32,7 @@ from fencepost.pipeline.audit.partition_logs import (
     logs_of_incarnation,
     tier_copies,
 )
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
+from fencepost.pipeline.audit.rule import Missing, PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.schemas import Place
 
@@ -180,6 +180,7 @@ class _Search:
             place=Place.LOG,
             offset=start,
             end_offset=end,
+            missing=Missing.OF_EPOCH,
             epoch=epoch if epoch >= 0 else None,
             number=row["number"],
             time_ms=row["answered_ms"],
@@ -231,5 +232,7 @@ RULE: Final = Rule(
     source="Kafka's producer: acks, and its design of replication; KIP-966",
     needs_trace=True,
     order=1,
+    severity=Severity.LOSS,
+    remedy="produce the records again; they are not in any log",
     check=check,
 )

@@ -24,7 +24,7 @@ from fencepost.pipeline.audit.committed_offset_register import (
     committed_offset_registers,
 )
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, logs_of_incarnation
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 
 NAME: Final = "committed-offsets"
@@ -155,5 +155,10 @@ RULE: Final = Rule(
     source="KIP-320, KIP-211",
     needs_trace=True,
     order=5,
+    severity=Severity.ANSWER,
+    remedy=(
+        "reset the group's offset: a member begins where it is told, and reads records twice or "
+        "not at all"
+    ),
     check=check,
 )

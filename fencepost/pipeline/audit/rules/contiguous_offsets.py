@@ -12,8 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.batch_arrays import UNTRUSTED_PROBLEMS, Batches, BoolArray, batches_of
-from fencepost.pipeline.audit.partition_logs import by_segment_id, may_be_compacted, replica_logs
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
+from fencepost.pipeline.audit.partition_logs import (
+    MisplacedBatch,
+    by_segment_id,
+    may_be_compacted,
+    replica_logs,
+)
+from fencepost.pipeline.audit.rule import Missing, PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "contiguous-offsets"
@@ -23,11 +28,31 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Gaps, repetitions, and batches that lie in a segment that begins behind them."""
     compacted = may_be_compacted(evidence)
     for log in replica_logs(evidence):
-        yield from _in_order(
-            evidence, log.broker, log.batches, _damaged(log.rows), compacted=compacted
-        )
+        damaged = _damaged(log.rows)
+        for batch in log.misplaced:
+            yield _misplaced(evidence, log.broker, batch)
+            damaged.append((batch.segment, batch.position))
+        yield from _in_order(evidence, log.broker, log.batches, damaged, compacted=compacted)
     for rows in by_segment_id(evidence.select(Place.TIER)).values():
         yield from _in_order(evidence, None, batches_of(rows), _damaged(rows), compacted=compacted)
+
+
+def _misplaced(evidence: PartitionEvidence, broker: int, batch: MisplacedBatch) -> Violation:
+    return Violation(
+        rule=NAME,
+        topic=evidence.topic,
+        partition=evidence.partition,
+        message=f"a batch says base offset {batch.base}, and its neighbours leave it "
+        f"{batch.start} to {batch.end - 1}",
+        broker=broker,
+        place=Place.LOG,
+        segment=batch.segment,
+        position=batch.position,
+        offset=batch.start,
+        end_offset=batch.end,
+        epoch=batch.epoch,
+        missing=Missing.FROM_COPY,
+    )
 
 
 def _damaged(rows: pa.Table) -> list[tuple[int, int]]:
@@ -78,6 +103,7 @@ def _in_order(
             offset=min(base, end),
             end_offset=max(base, end),
             epoch=int(batches.epoch[number]),
+            missing=Missing.FROM_COPY if base > end else None,
         )
 
 
@@ -99,5 +125,10 @@ RULE: Final = Rule(
     source="Kafka's design: logs and their segments",
     needs_trace=False,
     order=3,
+    severity=Severity.DAMAGE,
+    remedy=(
+        "delete the directory of the partition while the broker is stopped, where another copy "
+        "has its records"
+    ),
     check=check,
 )

@@ -13,7 +13,14 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit.batch_arrays import UNTRUSTED_PROBLEMS
 from fencepost.pipeline.audit.explanations import retention, torn_write
 from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog, logs_by_incarnation
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation, row_violation
+from fencepost.pipeline.audit.rule import (
+    Missing,
+    PartitionEvidence,
+    Rule,
+    Severity,
+    Violation,
+    row_violation,
+)
 from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "crc-and-structure"
@@ -27,11 +34,13 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
         for log in topic_logs.logs:
             for row in _damages(log.rows):
                 offset = _offset_of(log, row)
-                yield _violation(evidence, row, offset, _explanation(log, topic_logs, row, offset))
+                end = _end_of(log, row, offset)
+                explanation = _explanation(log, topic_logs, row, offset)
+                yield _violation(evidence, row, offset, end, explanation)
     for row in _damages(evidence.select(Place.TIER)):
         # That an object is gone is between the tier and the logs.
         if row["problem"] != Problem.MISSING:
-            yield _violation(evidence, row, row["base_offset"], None)
+            yield _violation(evidence, row, row["base_offset"], None, None)
 
 
 def is_of_log(row: dict[str, Any]) -> bool:
@@ -56,6 +65,16 @@ def _offset_of(log: ReplicaLog, row: dict[str, Any]) -> int:
     return int(ends.max()) + 1 if len(ends) else int(row["segment"])
 
 
+def _end_of(log: ReplicaLog, row: dict[str, Any], offset: int) -> int | None:
+    """Behind the last offset (exclusive) that it may have held: where sound batches follow."""
+    if row["problem"] == Problem.RECORDS:
+        return int(row["last_offset"]) + 1
+    later = log.batches.base[log.batches.base >= offset]
+    if len(later):
+        return int(later.min())
+    return log.checkpointed_end if log.checkpointed_end > offset else None
+
+
 def _explanation(
     log: ReplicaLog, topic_logs: IncarnationLogs, row: dict[str, Any], offset: int
 ) -> str | None:
@@ -68,9 +87,12 @@ def _explanation(
 
 
 def _violation(
-    evidence: PartitionEvidence, row: dict[str, Any], offset: int | None, explanation: str | None
+    evidence: PartitionEvidence,
+    row: dict[str, Any],
+    offset: int | None,
+    end: int | None,
+    explanation: str | None,
 ) -> Violation:
-    last = row["last_offset"] if row["problem"] == Problem.RECORDS else None
     return row_violation(
         NAME,
         evidence,
@@ -78,8 +100,9 @@ def _violation(
         message=row["message"] or row["problem"],
         explanation=explanation,
         offset=offset,
-        end_offset=None if last is None else last + 1,
+        end_offset=end,
         epoch=row["epoch"],
+        missing=Missing.FROM_COPY,
     )
 
 
@@ -89,5 +112,10 @@ RULE: Final = Rule(
     source="Kafka's message format, version 2",
     needs_trace=False,
     order=1,
+    severity=Severity.DAMAGE,
+    remedy=(
+        "delete the segment or the directory of the partition while the broker is stopped, "
+        "where another copy has its records"
+    ),
     check=check,
 )

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from fencepost.broker.core.events import Kind
 from fencepost.pipeline.audit.batch_arrays import UNKNOWN, Batches, TracedBatches, traced_batches_of
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, logs_of_incarnation
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.protocol.errors import ErrorCode
@@ -148,5 +148,7 @@ RULE: Final = Rule(
     source="KIP-27",
     needs_trace=True,
     order=4,
+    severity=Severity.ANSWER,
+    remedy="compare the records at the offset with what their producer was to write",
     check=check,
 )

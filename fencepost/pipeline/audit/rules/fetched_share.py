@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
 from fencepost.pipeline.audit.batch_arrays import Int64Array
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.audit.timeline import FOREVER, TopicIncarnation, TraceEvent
 from fencepost.protocol.errors import ErrorCode
 
@@ -190,5 +190,10 @@ RULE: Final = Rule(
     source="KIP-1023, KIP-405",
     needs_trace=True,
     order=6,
+    severity=Severity.ANSWER,
+    remedy=(
+        "nothing stored is wrong: the follower has copied more than it had to, or waits for "
+        "what it has been refused"
+    ),
     check=check,
 )

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.trace_exchanges import CLIENT_REPLICA_ID
 
@@ -127,5 +127,10 @@ RULE: Final = Rule(
     source="KIP-207",
     needs_trace=True,
     order=2,
+    severity=Severity.ANSWER,
+    remedy=(
+        "nothing stored is wrong: a consumer that took the smaller offset for the end reads on "
+        "from there"
+    ),
     check=check,
 )

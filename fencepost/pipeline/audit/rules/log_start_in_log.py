@@ -10,7 +10,7 @@ from typing import Final
 
 from fencepost.pipeline.audit.explanations import unclean_shutdown
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, replica_logs
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "log-start-in-log"
@@ -44,5 +44,10 @@ RULE: Final = Rule(
     source="KIP-107",
     needs_trace=False,
     order=4,
+    severity=Severity.DAMAGE,
+    remedy=(
+        "delete the line from the checkpoint while the broker is stopped: the log starts with "
+        "its first segment then"
+    ),
     check=check,
 )

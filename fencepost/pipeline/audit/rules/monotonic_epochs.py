@@ -10,10 +10,15 @@ from typing import Final
 
 import numpy as np
 
-from fencepost.pipeline.audit.batch_arrays import Batches, BoolArray, Int64Array
+from fencepost.pipeline.audit.batch_arrays import (
+    Batches,
+    BoolArray,
+    Int64Array,
+    OffsetSpan,
+)
 from fencepost.pipeline.audit.explanations import unclean_shutdown
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, replica_logs
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "monotonic-epochs"
@@ -24,7 +29,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Epochs that fall, in batches or in the checkpoint, and where the two differ."""
     for log in replica_logs(evidence):
         found = [*_falling(log.batches), *_checkpoint(log)]
-        for message, offset, epoch, explanation in found:
+        for message, (offset, end), epoch, explanation in found:
             yield Violation(
                 rule=NAME,
                 topic=evidence.topic,
@@ -34,20 +39,21 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
                 broker=log.broker,
                 place=Place.LOG,
                 offset=offset,
+                end_offset=end,
                 epoch=epoch,
             )
 
 
-_Found = tuple[str, int, int, str | None]
-"""A message, the offset and the epoch that it is about, and an explanation."""
+_Found = tuple[str, OffsetSpan, int, str | None]
+"""A message, the offsets and the epoch that it is about, and an explanation."""
 
 
 def _falling(batches: Batches) -> Iterator[_Found]:
     known = batches.select(batches.epoch >= 0)  # messages of old formats have none
     for number in np.flatnonzero(np.diff(known.epoch) < 0).tolist():
         epoch, before = int(known.epoch[number + 1]), int(known.epoch[number])
-        offset = int(known.base[number + 1])
-        yield f"a batch of leader epoch {epoch} follows one of {before}", offset, epoch, None
+        span = (int(known.base[number + 1]), int(known.last[number + 1]) + 1)
+        yield f"a batch of leader epoch {epoch} follows one of {before}", span, epoch, None
 
 
 def _checkpoint(log: ReplicaLog) -> Iterator[_Found]:
@@ -56,7 +62,7 @@ def _checkpoint(log: ReplicaLog) -> Iterator[_Found]:
         if len(known):
             offset, epoch = int(known.base[0]), int(known.epoch[0])
             what = "is not there, or is none" if log.metadata.epochs is None else "is empty"
-            yield f"the {_FILE} {what}", offset, epoch, unclean_shutdown(log, offset)
+            yield f"the {_FILE} {what}", (offset, log.end), epoch, unclean_shutdown(log, offset)
         return
     for (epoch, start), (later, later_start) in pairwise(log.epochs):
         if later <= epoch or later_start <= start:
@@ -64,13 +70,13 @@ def _checkpoint(log: ReplicaLog) -> Iterator[_Found]:
                 f"in the {_FILE} epoch {later} from offset {later_start} on follows epoch {epoch} "
                 f"from {start} on"
             )
-            yield message, later_start, later, None
+            yield message, (later_start, log.end), later, None
             return
     yield from _mismatches(log, known)
     epoch, start = log.epochs[-1]
     if start > log.end:
         message = f"the {_FILE} lets epoch {epoch} begin at {start}, and the log ends at {log.end}"
-        yield message, start, epoch, unclean_shutdown(log, log.end)
+        yield message, (start, start + 1), epoch, unclean_shutdown(log, log.end)
 
 
 def _mismatches(log: ReplicaLog, batches: Batches) -> Iterator[_Found]:
@@ -89,12 +95,18 @@ def _mismatches(log: ReplicaLog, batches: Batches) -> Iterator[_Found]:
     wrongly_begun: BoolArray = whole & (first != batches.epoch)
     differs: BoolArray = (in_log & (last != batches.epoch)) | wrongly_begun
     checkpointed = np.where(wrongly_begun, first, last)
-    for number in _first_of_each(differs, batches.epoch, checkpointed).tolist():
+    firsts = _first_of_each(differs, batches.epoch, checkpointed)
+    stops = np.flatnonzero(~differs)
+    for number, following in zip(
+        firsts.tolist(), [*firsts[1:].tolist(), len(batches)], strict=False
+    ):
+        stop = min([following, *stops[stops > number][:1].tolist()])
+        span = (int(batches.base[number]), int(batches.last[stop - 1]) + 1)
         offset, epoch = int(batches.base[number]), int(batches.epoch[number])
         newer = epoch > int(epochs[-1])
         instead = f"epoch {checkpointed[number]}" if checkpointed[number] >= 0 else "no epoch"
         message = f"a batch of leader epoch {epoch}, where the {_FILE} says {instead}"
-        yield message, offset, epoch, unclean_shutdown(log, offset) if newer else None
+        yield message, span, epoch, unclean_shutdown(log, offset) if newer else None
 
 
 def _checkpoint_epochs(epochs: Int64Array, starts: Int64Array, offsets: Int64Array) -> Int64Array:
@@ -117,5 +129,11 @@ RULE: Final = Rule(
     source="KIP-101, KIP-320",
     needs_trace=False,
     order=4,
+    severity=Severity.DAMAGE,
+    remedy=(
+        "delete the directory of the partition while the broker is stopped, where another copy "
+        "has its records; a leader-epoch-checkpoint that is deleted is made again from the "
+        "batches"
+    ),
     check=check,
 )

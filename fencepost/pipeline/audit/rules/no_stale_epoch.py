@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
 from fencepost.pipeline.audit.batch_arrays import Int64Array, traced_batches_of
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.audit.rules.latest_never_back import LATEST
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.trace_exchanges import CLIENT_REPLICA_ID
@@ -157,5 +157,7 @@ RULE: Final = Rule(
     source="KIP-320",
     needs_trace=True,
     order=3,
+    severity=Severity.ANSWER,
+    remedy="nothing stored is wrong: the client was to be refused, and to ask for the leader again",
     check=check,
 )

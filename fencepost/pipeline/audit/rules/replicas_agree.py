@@ -22,7 +22,7 @@ from fencepost.pipeline.audit.partition_logs import (
     logs_by_incarnation,
     may_be_compacted,
 )
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
+from fencepost.pipeline.audit.rule import Missing, PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "replicas-agree"
@@ -46,7 +46,7 @@ def _violation(
 ) -> Violation:
     start, epoch, other_epoch = difference.start, difference.epoch, difference.other_epoch
     older, newer = (one, other) if epoch <= other_epoch else (other, one)
-    explanation = None
+    explanation, missing = None, None
     where = f"at offset {start} brokers {one.broker} and {other.broker} have"
     differ = f"{where} batches of leader epochs {epoch} and {other_epoch}"
     if epoch == other_epoch >= 0:
@@ -54,6 +54,7 @@ def _violation(
     elif difference.converges_at is not None and min(epoch, other_epoch) >= 0:
         message = f"{differ}, and from offset {difference.converges_at} on they agree"
     elif start < _committed(older, newer, difference):
+        missing = Missing.OF_EPOCH
         message = (
             f"{differ}, below the high watermark of broker {older.broker} "
             f"({older.metadata.high_watermark})"
@@ -77,6 +78,8 @@ def _violation(
         message=message,
         explanation=explanation,
         broker=one.broker,
+        other_broker=other.broker,
+        missing=missing,
         place=Place.LOG,
         offset=start,
         end_offset=difference.end,
@@ -101,5 +104,10 @@ RULE: Final = Rule(
     source="KIP-101, KIP-279, KIP-320",
     needs_trace=False,
     order=5,
+    severity=Severity.DAMAGE,
+    remedy=(
+        "find out which replica is right, and delete the directories of the partition on the "
+        "other brokers while they are stopped"
+    ),
     check=check,
 )

@@ -27,7 +27,7 @@ from fencepost.pipeline.audit.partition_logs import (
     may_be_compacted,
     tier_copies,
 )
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
+from fencepost.pipeline.audit.rule import Missing, PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "tier-and-log"
@@ -149,6 +149,7 @@ def _gaps(
             broker=log.broker,
             offset=first,
             end_offset=end,
+            missing=Missing.FROM_COPY,
         )
 
 
@@ -224,5 +225,10 @@ RULE: Final = Rule(
     source="KIP-405, KIP-1023",
     needs_trace=False,
     order=6,
+    severity=Severity.DAMAGE,
+    remedy=(
+        "read the partition from the brokers while they have it: what is wrong in the tier "
+        "stays so until it expires"
+    ),
     check=check,
 )

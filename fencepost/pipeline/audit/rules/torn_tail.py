@@ -19,7 +19,14 @@ from fencepost.pipeline.audit.explanations import (
     unclean_shutdown,
 )
 from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog, logs_by_incarnation
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation, row_violation
+from fencepost.pipeline.audit.rule import (
+    Missing,
+    PartitionEvidence,
+    Rule,
+    Severity,
+    Violation,
+    row_violation,
+)
 from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "torn-tail"
@@ -52,18 +59,31 @@ def _torn(
     ends = batches.last[batches.segment == row["segment"]]
     end = int(ends.max()) + 1 if len(ends) else int(row["segment"])
     message, explanation = row["message"], torn_write(log, topic_logs, end)
-    if row["segment"] == log.active and end < _expected(log):
+    until = log.checkpointed_end
+    if row["segment"] != log.active:
+        until = min(each for each in log.metadata.segments if each > row["segment"])
+    elif end < until:
         message += f"; {_too_early(log, end)}"
-    return row_violation(NAME, evidence, row, message=message, explanation=explanation, offset=end)
+    return row_violation(
+        NAME,
+        evidence,
+        row,
+        message=message,
+        explanation=explanation,
+        offset=end,
+        end_offset=until if until > end else None,
+        missing=Missing.FROM_COPY if until > end else None,
+    )
 
 
 def _ends_too_early(
     evidence: PartitionEvidence, log: ReplicaLog, topic_logs: IncarnationLogs
 ) -> Iterator[Violation]:
     """A log that ends with a whole batch, too early. A damaged end is another finding."""
-    end, expected = log.end, _expected(log)
+    end, expected = log.end, log.checkpointed_end
     if (
         end >= expected
+        or any(each.end > end for each in log.misplaced)
         or pc.any(pc.is_in(log.rows["problem"], pa.array(UNTRUSTED_PROBLEMS))).as_py()
     ):
         return
@@ -82,11 +102,8 @@ def _ends_too_early(
         segment=log.active,
         offset=end,
         end_offset=expected,
+        missing=Missing.FROM_COPY,
     )
-
-
-def _expected(log: ReplicaLog) -> int:
-    return max(log.metadata.high_watermark or 0, log.metadata.recovery_point or 0)
 
 
 def _too_early(log: ReplicaLog, end: int) -> str:
@@ -111,7 +128,7 @@ def _truncated(
         epoch
         for other in topic_logs.logs
         for epoch, start in other.epochs
-        if epoch > last and epoch not in own and start < _expected(log)
+        if epoch > last and epoch not in own and start < log.checkpointed_end
     ]
     return committed_loss(evidence.traces, last, min(newer)) if newer else None
 
@@ -122,5 +139,7 @@ RULE: Final = Rule(
     source="Kafka's recovery point and high watermark checkpoints",
     needs_trace=False,
     order=2,
+    severity=Severity.DAMAGE,
+    remedy="start the broker: its recovery cuts the log behind the last whole batch",
     check=check,
 )

@@ -12,7 +12,13 @@ import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.explanations import retention, unclean_shutdown
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, replica_logs
-from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation, row_violation
+from fencepost.pipeline.audit.rule import (
+    PartitionEvidence,
+    Rule,
+    Severity,
+    Violation,
+    row_violation,
+)
 from fencepost.pipeline.audit.rules.crc_and_structure import is_of_log
 from fencepost.pipeline.datasource.schemas import Place, Problem
 
@@ -67,5 +73,7 @@ RULE: Final = Rule(
     source="Kafka's OffsetIndex and TimeIndex",
     needs_trace=False,
     order=7,
+    severity=Severity.REBUILT,
+    remedy="delete the index while the broker is stopped: it is rebuilt when the broker starts",
     check=check,
 )

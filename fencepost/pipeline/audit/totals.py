@@ -1,0 +1,119 @@
+"""What an audit's result says in words and numbers: for the terminal and for the report."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from fencepost.pipeline.audit.incidents import offsets_text
+from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.datasource.schemas import Level
+
+if TYPE_CHECKING:
+    from fencepost.pipeline.audit.job import AuditResult
+
+FindingRow: TypeAlias = Mapping[str, object]
+"""A finding, as `rule.VIOLATION_SCHEMA` says."""
+_MAX_LOST_SHOWN: Final = 5
+_LEVEL_TEXTS: Final = {
+    Level.BATCHES: "headers and checksums of batches",
+    Level.RECORDS: "every record",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleTotals:
+    """The counts of a rule over all partitions."""
+
+    rule: Rule
+    checked: bool
+    """Whether it could be; else it needs a trace."""
+    partitions: int
+    """Where it was followed to its end."""
+    failed: int
+    """Partitions where it was not."""
+    violations: int
+    explained: int
+
+
+def describe_totals(findings: AuditResult) -> str:
+    """How much was looked at, in a sentence."""
+    inventories = [each for summary in findings.summaries for each in summary.replicas]
+    parts = [
+        pluralize(len(findings.summaries), "partition"),
+        bytes_text(sum(each.bytes for each in inventories)),
+        pluralize(sum(each.batches for each in inventories), "batch", "batches"),
+        pluralize(sum(each.records for each in inventories), "record"),
+    ]
+    if findings.options.trace is not None:
+        traced = sum(summary.trace_rows for summary in findings.summaries)
+        parts.append(f"{pluralize(traced, 'row')} of trace")
+    return f"{', '.join(parts)}; {_LEVEL_TEXTS[findings.options.level]}"
+
+
+def lost_text(findings: AuditResult) -> str:
+    """Which records are lost, explained or not, to be put behind a verdict; empty without any."""
+    lost = [each for each in findings.incidents if each.lost]
+    if not lost:
+        return ""
+    records = pluralize(sum(each.lost_records for each in lost), "record")
+    shown = [
+        f"{each.topic}-{each.partition} {offsets_text(each.lost)}"
+        f"{' (explained)' if each.explanation is not None else ''}"
+        for each in lost[:_MAX_LOST_SHOWN]
+    ]
+    more = [f"{len(lost) - len(shown):,} more"] if len(lost) > len(shown) else []
+    return f"; {records} lost: {', '.join(shown + more)}"
+
+
+def pluralize(number: int, one: str, more: str = "") -> str:
+    """Such as ``1 batch`` or ``2,000 batches``."""
+    return f"{number:,} {one if number == 1 else more or f'{one}s'}"
+
+
+def bytes_text(size: int) -> str:
+    """Such as ``1.5 MB``."""
+    value = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def totals_by_rule(findings: AuditResult) -> tuple[RuleTotals, ...]:
+    """One for each selected rule, in the order of the rules."""
+    partitions: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    explained: Counter[str] = Counter()
+    for summary in findings.summaries:
+        for count in summary.rule_counts:
+            partitions[count.rule] += 1
+            found[count.rule] += count.found
+            explained[count.rule] += count.explained
+    failed = Counter(failure.rule for failure in findings.failures)
+    followed = {rule.name for rule in findings.options.checked_rules}
+    return tuple(
+        RuleTotals(
+            rule=rule,
+            checked=rule.name in followed,
+            partitions=partitions[rule.name],
+            failed=failed[rule.name],
+            violations=found[rule.name] - explained[rule.name],
+            explained=explained[rule.name],
+        )
+        for rule in findings.options.selected_rules
+    )
+
+
+def select_findings(rows: Sequence[FindingRow], most: int) -> list[FindingRow]:
+    """Some of the findings, what nothing explains first, and no rule or partition crowded out."""
+    turns: dict[tuple[object, ...], int] = defaultdict(int)
+    order = []
+    for index, row in enumerate(rows):
+        of = (row["rule"], row["topic"], row["partition"])
+        order.append((row["explanation"] is not None, turns[of], index))
+        turns[of] += 1
+    return [rows[index] for index in sorted(index for _, _, index in sorted(order)[:most])]

@@ -1,0 +1,114 @@
+"""Damages are done to a copy of what was written, and the audit's incidents are compared."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fencepost.pipeline.audit import partition_metadata
+from fencepost.pipeline.audit.incidents import Incident
+from fencepost.pipeline.audit.spark_task import check_partitions
+from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
+from tests.pipeline.damages.catalogue import DAMAGES, Damage, Target
+from tests.pipeline.damages.written import BROKERS, Topic, Written
+
+HEALTHY: Final = (
+    Topic(name="healthy-1", replicas=1),
+    Topic(name="healthy-3", replicas=3),
+    Topic(name="healthy-transactions", replicas=3, transactional=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What an audit says of a partition that was damaged, or left as it was."""
+
+    topic: str
+    expected: str
+    found: tuple[str, ...]
+    """Each incident in a line."""
+    right: bool
+
+
+def topics(damages: Sequence[Damage] = DAMAGES) -> list[Topic]:
+    """One for each damage and number of replicas, and those that are not damaged."""
+    damaged = [
+        Topic(name=_name(each, count), replicas=count, transactional=each.transactional)
+        for each in damages
+        for count in each.replicas
+    ]
+    return [*damaged, *HEALTHY]
+
+
+def outcomes(written: Written, to: Path, damages: Sequence[Damage] = DAMAGES) -> list[Outcome]:
+    """Damage a copy, and audit it; the healthy partitions come last."""
+    copy = written.copy(to)
+    for each in damages:
+        for count in each.replicas:
+            each.do(Target(written=copy, topic=_name(each, count)))
+    found = incidents(copy)
+    compared = [
+        _compare(each, count, found.get(_name(each, count), ()))
+        for each in damages
+        for count in each.replicas
+    ]
+    return compared + [_healthy(topic.name, found.get(topic.name, ())) for topic in HEALTHY]
+
+
+def incidents(written: Written) -> dict[str, tuple[Incident, ...]]:
+    """What an audit finds, by topic, where there is anything."""
+    rows = scan_folder(written.folder, checks=Checks.RECORDS)
+    known = partition_metadata.read_partition_metadata(written.folder)
+    now_ms = time.time_ns() // 1_000_000
+    found = {}
+    for result in check_partitions(rows, None, known, now_ms=now_ms):
+        assert not result.summary.failures, result.summary.failures
+        if result.summary.incidents:
+            found[result.summary.topic] = result.summary.incidents
+    return found
+
+
+def table(damages: Sequence[Damage] = DAMAGES) -> Iterator[str]:
+    """The catalogue in Markdown: each damage, and what an audit says of it."""
+    yield "| damage | found by | one replica | three replicas |"
+    yield "| --- | --- | --- | --- |"
+    for each in damages:
+        alone = str(each.alone) if 1 in each.replicas else ""
+        beside = str(each.beside_others) if len(BROKERS) in each.replicas else ""
+        words = each.name.replace("-", " ")
+        yield f"| {words} | `{each.rule}` | {alone} | {beside} |"
+
+
+def _name(damage: Damage, replicas: int) -> str:
+    return f"{damage.name}-{replicas}"
+
+
+def _compare(damage: Damage, replicas: int, found: Sequence[Incident]) -> Outcome:
+    severity = damage.alone if replicas == 1 else damage.beside_others
+    right = len(found) == 1 and (
+        found[0].explanation is None
+        and found[0].rule == damage.rule
+        and found[0].severity is severity
+        and re.search(damage.cause, found[0].message) is not None
+    )
+    return Outcome(
+        topic=_name(damage, replicas),
+        expected=f"{damage.rule} {severity}: {damage.cause}",
+        found=tuple(map(_line, found)),
+        right=right,
+    )
+
+
+def _healthy(name: str, found: Sequence[Incident]) -> Outcome:
+    return Outcome(topic=name, expected="nothing", found=tuple(map(_line, found)), right=not found)
+
+
+def _line(incident: Incident) -> str:
+    explained = f" ({incident.explanation})" if incident.explanation is not None else ""
+    more = ", ".join(f"{each.rule} {each.findings}" for each in incident.consequences)
+    with_it = f"; with it: {more}" if more else ""
+    return f"{incident.rule} {incident.severity}: {incident.message}{explained}{with_it}"
