@@ -22,12 +22,14 @@ from fencepost.pipeline.audit.rule import (
     PartitionEvidence,
     ReplicaMetadata,
     TierSegment,
+    memoized,
 )
 from fencepost.pipeline.datasource.schemas import Place, Problem
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.tier.lineage import valid_end
 
 
+@memoized
 def may_be_compacted(evidence: PartitionEvidence) -> bool:
     """Whether a cleaner may have been over the logs.
 
@@ -131,6 +133,7 @@ class ReplicaLog:
         return int(epochs[-1]) if len(epochs) else -1
 
 
+@memoized
 def replica_logs(evidence: PartitionEvidence) -> tuple[ReplicaLog, ...]:
     """The log of each broker, also where no batch is in it, by broker."""
     rows = evidence.select(Place.LOG)
@@ -183,6 +186,7 @@ class IncarnationLogs:
         return max((log.log_start for log in self.logs), default=0)
 
 
+@memoized
 def logs_by_incarnation(evidence: PartitionEvidence) -> list[IncarnationLogs]:
     """Logs and finished segments of the tier by the topic's id, each log once.
 

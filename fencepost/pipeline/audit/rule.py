@@ -9,8 +9,8 @@ Violations are rows of one shape, whatever the rule.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from functools import cached_property
-from typing import Any, Final, TypeAlias
+from functools import cached_property, wraps
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -86,6 +86,11 @@ class PartitionEvidence:
     traces: pa.Table | None
     """`TRACES` of this partition and of no partition at all, by line; None without a trace."""
 
+    @cached_property
+    def memo(self) -> dict[object, Any]:
+        """What functions that rules share have found out of this evidence; see `memoized`."""
+        return {}
+
     def select(self, place: Place, broker: int | None = None) -> pa.Table:
         """The rows of one replica, or of the tier, in order.
 
@@ -113,6 +118,22 @@ class PartitionEvidence:
         if ids and incarnation.topic_id is not None and incarnation.topic_id not in ids:
             return None
         return incarnation
+
+
+_T = TypeVar("_T")
+
+
+def memoized(function: Callable[[PartitionEvidence], _T]) -> Callable[[PartitionEvidence], _T]:
+    """A function of evidence that is called once for it, however many rules ask."""
+
+    @wraps(function)
+    def call(evidence: PartitionEvidence) -> _T:
+        if function not in evidence.memo:
+            evidence.memo[function] = function(evidence)
+        found: _T = evidence.memo[function]
+        return found
+
+    return call
 
 
 VIOLATION_SCHEMA: Final = pa.schema(
