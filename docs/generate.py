@@ -23,6 +23,7 @@ from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_def import ConfigDef, Effect, Table, UpdateMode
 from fencepost.broker.configs.config_table import config_tables
 from fencepost.broker.configs.topic_configs import topic_configs
+from fencepost.broker.node.cluster import DEFAULTS
 from fencepost.cli.parameters import usage
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.client.consumer.config import ConsumerConfig
@@ -151,6 +152,8 @@ def _does(config: ConfigDef) -> str:
 
 
 def _default(config: ConfigDef) -> str:
+    if config.name in DEFAULTS:
+        return f"`{DEFAULTS[config.name]}`, as in the file that Kafka ships; `{config.default}` in its code"
     if config.default is None:
         return ""
     return f"`{config.default}`" if config.default else "(empty)"
