@@ -153,7 +153,8 @@ def _does(config: ConfigDef) -> str:
 
 def _default(config: ConfigDef) -> str:
     if config.name in DEFAULTS:
-        return f"`{DEFAULTS[config.name]}`, as in the file that Kafka ships; `{config.default}` in its code"
+        shipped = DEFAULTS[config.name]
+        return f"`{shipped}`, as in the file that Kafka ships; `{config.default}` in its code"
     if config.default is None:
         return ""
     return f"`{config.default}`" if config.default else "(empty)"
