@@ -211,6 +211,8 @@ def _summary(findings: AuditResult, report: Path | None, out: Path | None) -> It
     )
 
     yield line(describe_totals(findings))
+    for text in findings.cluster_metadata.lines:
+        yield line(text)
     yield line()
     rows = tuple(_rule_row(each) for each in totals_by_rule(findings))
     yield Table(("rule", "", "violations", "explained", "partitions"), rows)

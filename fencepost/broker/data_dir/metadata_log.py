@@ -348,6 +348,19 @@ def load(fs: FileSystem, path: PurePath) -> tuple[ControllerState, int] | None:
         return None
     data = fs.read(path)
     known = ControllerState(cluster_id="")
+    kept = sum(size for _, size in replay(path, data, known))
+    return known, len(data) - kept
+
+
+def replay(
+    path: PurePath, data: bytes, known: ControllerState
+) -> Iterator[tuple[list[Record], int]]:
+    """The records of each whole line, and its bytes, as it is taken in; a torn end is left out.
+
+    :param path: Of the file, for errors.
+    :param known: Takes them in; new.
+    :raises CorruptMetadataLog: As `load`.
+    """
     kept = 0
     for number, line in enumerate(data.splitlines(keepends=True), start=1):
         records = decode_line(line)
@@ -374,9 +387,9 @@ def load(fs: FileSystem, path: PurePath) -> tuple[ControllerState, int] | None:
                 f"{path}: line {number} says what is not known: {error}"
             ) from error
         kept += len(line)
+        yield records, len(line)
     if not known.cluster_id:
         raise CorruptMetadataLog(f"{path} does not say which cluster it is of")
-    return known, len(data) - kept
 
 
 def rewrite(fs: FileSystem, path: PurePath, known: ControllerState, *, sync: bool) -> MetadataLog:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from fencepost.broker.core.events import Kind
 from fencepost.pipeline.audit.batch_arrays import OffsetSpan, covers
 from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog
+from fencepost.pipeline.audit.rule import PartitionEvidence
 
 
 def unclean_shutdown(log: ReplicaLog, offset: int) -> str | None:
@@ -68,32 +69,78 @@ def lost_disk(log: ReplicaLog, traces: pa.Table | None) -> str | None:
     return f"broker {log.broker} lost its disk"
 
 
-def committed_loss(traces: pa.Table | None, after: int, until: int) -> str | None:
+def committed_loss(
+    evidence: PartitionEvidence, topic_id: str | None, after: int, until: int
+) -> str | None:
     """That committed records may be gone with a leader that lacked them.
 
-    :param traces: Of the partition; None without a trace.
+    :param topic_id: Of the topic that the logs are of, where they say it.
     :param after: The leader epoch of what is gone.
     :param until: That of what has its place.
-    :returns: Why; None where the trace tells of every election in between, and all were clean.
+    :returns: Why; None where every election in between is known by the cluster metadata or by the
+        trace, and all were clean.
     """
-    if traces is None:
-        return (
-            f"an unclean election of leader epoch {until} explains it, "
-            "and there is no trace that tells of another reason"
-        )
-    elections = dict(_elections(traces))
-    unclean = [epoch for epoch, is_unclean in elections.items() if is_unclean]
+    traced = {} if evidence.traces is None else dict(_elections(evidence.traces))
+    unclean = [epoch for epoch, is_unclean in traced.items() if is_unclean]
     for epoch in sorted(unclean):
         if after < epoch <= until:
             return f"the election of leader epoch {epoch} was unclean"
-    wiped = traces.filter(pc.equal(traces["kind"], Kind.REPLICA_WIPED))
-    if wiped.num_rows:
-        return f"broker {wiped['broker'][0].as_py()} lost its disk"
+    known = evidence.metadata.cluster.incarnation(topic_id)
+    election = None if known is None else known.unclean_election(after, until)
+    if election is not None:
+        return election.unclean_text
+    wiped = _wiped_broker(evidence.traces)
+    if wiped is not None:
+        return f"broker {wiped} lost its disk"
+    if until in traced or (until >= 0 and known is not None and known.are_clean(after, until)):
+        return None
+    return _unknown_election(evidence, until)
+
+
+def _unknown_election(evidence: PartitionEvidence, until: int) -> str:
+    """That an election may have been unclean of which nothing tells."""
+    if evidence.traces is None:
+        text = f"an unclean election of leader epoch {until} explains it, and there is no trace "
+        if evidence.metadata.cluster.reading.source is None:
+            return f"{text}that tells of another reason"
+        return f"{text}and no cluster metadata that tell of every election before"
     if until < 0:
         return "messages of old formats know no leader epochs, and can't tell what was lost"
-    if until not in elections:
-        return f"the trace does not tell of the election of leader epoch {until}"
-    return None
+    return f"the trace does not tell of the election of leader epoch {until}"
+
+
+def _wiped_broker(traces: pa.Table | None) -> int | None:
+    """The broker that lost its disk first, as the trace tells."""
+    if traces is None:
+        return None
+    wiped = traces.filter(pc.equal(traces["kind"], Kind.REPLICA_WIPED))
+    first: int | None = wiped["broker"][0].as_py() if wiped.num_rows else None
+    return first
+
+
+def left_over(evidence: PartitionEvidence, log: ReplicaLog) -> str | None:
+    """That no reader is served from a log, as the cluster metadata tell.
+
+    Its topic was deleted, or the partition was reassigned, and its broker has not heard of it.
+    """
+    known = evidence.metadata.cluster.incarnation(log.metadata.topic_id)
+    unit = _unit(evidence)
+    if known is None:
+        return None
+    if known.deleted is not None:
+        return f"the cluster metadata say that the topic was deleted, at {unit} {known.deleted}"
+    assignment = known.assignments[-1]
+    if log.broker in assignment.replicas:
+        return None
+    return (
+        f"the cluster metadata say that broker {log.broker} is no replica any more, since {unit} "
+        f"{assignment.offset}"
+    )
+
+
+def _unit(evidence: PartitionEvidence) -> str:
+    source = evidence.metadata.cluster.reading.source
+    return "" if source is None else source.unit
 
 
 def lost_tier(traces: pa.Table | None) -> str | None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from fencepost.pipeline.audit.cluster_metadata import MetadataReading
 from fencepost.pipeline.audit.incidents import (
     Incident,
     by_severity,
@@ -113,6 +114,8 @@ class AuditResult:
     """`rule.VIOLATION_SCHEMA`, by topic, partition and rule."""
     summaries: tuple[PartitionSummary, ...]
     """Of each partition, by topic and partition."""
+    cluster_metadata: MetadataReading = field(default_factory=MetadataReading)
+    """Which cluster metadata were read."""
 
     @property
     def failures(self) -> tuple[RuleFailure, ...]:
@@ -205,6 +208,7 @@ def audit(
         options=options,
         violations=found.sort_by([(name, "ascending") for name in ("topic", "partition")]),
         summaries=tuple(sorted(summaries, key=lambda summary: summary.key)),
+        cluster_metadata=next(iter(metadata.values()), PartitionMetadata()).cluster.reading,
     )
 
 

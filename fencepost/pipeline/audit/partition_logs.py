@@ -181,6 +181,12 @@ class IncarnationLogs:
     tier: tuple[TierSegment, ...]
 
     @property
+    def topic_id(self) -> str | None:
+        """Of the topic; None where no log says it."""
+        ids = (log.metadata.topic_id for log in self.logs)
+        return next((each for each in ids if each is not None), None)
+
+    @property
     def log_start(self) -> int:
         """The highest known log start offset: from there on the tier and the logs have all."""
         return max((log.log_start for log in self.logs), default=0)

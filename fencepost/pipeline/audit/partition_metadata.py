@@ -1,4 +1,4 @@
-"""Reads the metadata of partitions: checkpoints, and the metadata of the tier.
+"""Reads the metadata of partitions: checkpoints, the tier's metadata, and the cluster's.
 
 They are small. The driver reads them once, before any batch is read: so the checkpoints of a
 cluster that is running are never newer than its batches.
@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from fencepost.broker.data_dir import metadata_log
-from fencepost.broker.data_dir.kafka_metadata import topic_configs
-from fencepost.broker.data_dir.metadata_log import CorruptMetadataLog
 from fencepost.broker.metadata.image import INTERNAL_TOPICS
+from fencepost.pipeline.audit.cluster_metadata import ClusterMetadata
+from fencepost.pipeline.audit.metadata_sources import read_cluster_metadata
 from fencepost.pipeline.audit.rule import (
     PartitionMetadata,
     ReplicaMetadata,
@@ -24,14 +22,12 @@ from fencepost.pipeline.audit.rule import (
     TopicPartition,
 )
 from fencepost.pipeline.datasource.log_directories import (
-    LogDir,
     Replica,
     find_log_dirs,
     find_replicas,
 )
 from fencepost.pipeline.datasource.tier import Tier, partition_of_key
 from fencepost.protocol.byte_utils import format_uuid
-from fencepost.storage.files.file_system import RealFileSystem
 from fencepost.storage.formats import file_names
 from fencepost.storage.formats.checkpoints import (
     CorruptCheckpoint,
@@ -43,7 +39,6 @@ from fencepost.storage.tier.segment_metadata import RemoteSegment
 
 T = TypeVar("T")
 
-_REGISTRY: Final = "registry.log"
 _INTERNAL: Final = INTERNAL_TOPICS | {"__share_group_state"}
 """Kafka compacts them, whatever their configs say here."""
 _POLICY: Final = "cleanup.policy"
@@ -64,7 +59,7 @@ class _Checkpoints:
 def read_partition_metadata(
     directory: str | Path, *, remote: str | None = None, topics: Collection[str] = ()
 ) -> dict[TopicPartition, PartitionMetadata]:
-    """What the log directories and the tier say of each partition.
+    """What the log directories, the tier and the cluster metadata say of each partition.
 
     :param directory: A log directory, what ``serve --data-dir`` named, or a folder of such.
     :param remote: The URL of the tier, as ``serve --remote`` takes it.
@@ -75,8 +70,9 @@ def read_partition_metadata(
     """
     wanted = frozenset(topics) or None
     log_dirs = find_log_dirs(directory)
+    cluster = read_cluster_metadata(log_dirs)
     checkpoints = {each.path: _read_checkpoints(each.path) for each in log_dirs}
-    compacted = _compaction_check(log_dirs, checkpoints.values())
+    compacted = _compaction_check(cluster, checkpoints.values())
     replicas: dict[TopicPartition, list[ReplicaMetadata]] = defaultdict(list)
     for replica in find_replicas(log_dirs, wanted):
         key = (replica.topic, replica.partition)
@@ -96,6 +92,7 @@ def read_partition_metadata(
             with_tier=remote is not None,
             compacted=compacted(*key),
             unreadable=tuple(unreadable[key]),
+            cluster=cluster.partition(*key),
         )
         for key in sorted({*replicas, *tier, *unreadable})
     }
@@ -152,45 +149,18 @@ def _read(path: Path, decode: Callable[[bytes], T]) -> T | None:
 
 
 def _compaction_check(
-    log_dirs: Iterable[LogDir], checkpoints: Iterable[_Checkpoints]
+    cluster: ClusterMetadata, checkpoints: Iterable[_Checkpoints]
 ) -> Callable[[str, int], bool]:
     """Tells whether offsets of a partition may be missing because a later record replaced them.
 
     A broker whose cleaner has been there says so in its checkpoint, and others copy what it left.
     """
     cleaned = {key for each in checkpoints for key in each.cleaned}
-    policies: dict[str, str] = {}
-    defaults: set[str] = set()
-    for top in {top for each in log_dirs for top in (each.path, each.path.parent)}:
-        for topic, configs in _topic_configs(top, defaults).items():
-            policies[topic] = configs.get(_POLICY, policies.get(topic, ""))
-    by_default = any(_COMPACT in policy for policy in defaults)
 
     def is_compacted(topic: str, partition: int) -> bool:
         if topic in _INTERNAL or (topic, partition) in cleaned:
             return True
-        policy = policies.get(topic)
-        return _COMPACT in policy if policy else by_default
+        values = cluster.config_values(topic, _POLICY, _DEFAULT_POLICY)
+        return any(_COMPACT in policy for policy in values)
 
     return is_compacted
-
-
-def _topic_configs(top: Path, defaults: set[str]) -> Mapping[str, Mapping[str, str]]:
-    """What a data directory's registry, or a real Kafka's metadata log, says of topics' configs.
-
-    :param defaults: Gets the brokers' defaults for topics.
-    """
-    files = RealFileSystem()
-    with suppress(OSError, CorruptMetadataLog):
-        loaded = metadata_log.load(files, top / _REGISTRY)
-        if loaded is not None:
-            known, _ = loaded
-            defaults.update(
-                configs[_DEFAULT_POLICY]
-                for configs in known.broker_configs.values()
-                if _DEFAULT_POLICY in configs
-            )
-            return known.topic_configs
-    with suppress(OSError):
-        return topic_configs(files, top)
-    return {}

@@ -7,7 +7,7 @@ Violations are rows of one shape, whatever the rule.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, wraps
 from typing import Any, Final, TypeAlias, TypeVar
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit import timeline
+from fencepost.pipeline.audit.cluster_metadata import PartitionClusterMetadata
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.schemas import Place
 
@@ -69,6 +70,8 @@ class PartitionMetadata:
     """Whether offsets may be missing because of ``cleanup.policy=compact``."""
     unreadable: tuple[str, ...] = ()
     """Metadata in the tier that make no sense: which, and why."""
+    cluster: PartitionClusterMetadata = field(default_factory=PartitionClusterMetadata)
+    """What the cluster metadata say of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +111,10 @@ class PartitionEvidence:
         Each rule about traces looks at them, and to find them takes a pass over the whole trace.
         """
         assert self.traces is not None, "the rules that look at it need a trace"
-        return tuple(timeline.incarnations(self.traces, self.topic, self.partition))
+        return tuple(
+            replace(each, cluster=self.metadata.cluster.incarnation(each.topic_id))
+            for each in timeline.incarnations(self.traces, self.topic, self.partition)
+        )
 
     @property
     def last_incarnation(self) -> TopicIncarnation | None:

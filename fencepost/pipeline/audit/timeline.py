@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.broker.core.events import OTHER_RESOURCES, Kind
+from fencepost.pipeline.audit.cluster_metadata import PartitionIncarnation
 from fencepost.pipeline.datasource.trace_files import (
     COORDINATOR_CHANGED,
     COORDINATOR_WIPED,
@@ -94,6 +95,8 @@ class TopicIncarnation:
     events: tuple[TraceEvent, ...]
     """All of the trace that concern it, those of the cluster too, by line."""
     configs: "ConfigHistory"
+    cluster: PartitionIncarnation | None = None
+    """What the cluster metadata say of it; None where they say nothing."""
 
     def exchanges(self, *apis: str) -> pa.Table:
         """Exchanges of some APIs."""
@@ -177,14 +180,18 @@ class TopicIncarnation:
         return epoch > present
 
     def _missing_election(self, first: int, last: int) -> str | None:
-        """That the trace lacks an election, as it does where its process was killed."""
+        """That the trace lacks an election, as it does where its process was killed.
+
+        None where the cluster metadata say that it was clean.
+        """
         traced_epochs = {term.epoch for term in self.leader_terms}
-        missing = next((each for each in range(first, last + 1) if each not in traced_epochs), None)
-        return (
-            None
-            if missing is None
-            else f"the trace does not tell of the election of epoch {missing}"
-        )
+        for epoch in (each for each in range(first, last + 1) if each not in traced_epochs):
+            election = None if self.cluster is None else self.cluster.election(epoch)
+            if election is None or election.is_unclean is None:
+                return f"the trace does not tell of the election of epoch {epoch}"
+            if election.is_unclean:
+                return election.unclean_text
+        return None
 
     @cached_property
     def _admits_wiped_replicas(self) -> bool:

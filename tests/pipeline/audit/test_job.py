@@ -150,7 +150,8 @@ def test_nothing_found_is_0(
     monkeypatch.setenv("FENCEPOST_REMOTE", clean.tier)
     assert command(clean.data) == 0
     assert command.out.endswith("\nnothing found\n")
-    assert " rows of trace; every record\n" in command.out
+    assert " rows of trace; every record\ncluster metadata: " in command.out
+    assert f"cluster metadata: {clean.data}/registry.log, all of it up to version " in command.out
     for name in RULES:
         assert f"{name} " in command.out
     assert "needs --trace" not in command.out

@@ -119,6 +119,7 @@ def test_findings_are_told_and_marked(tmp_path: Path) -> None:
     assert "script" not in made.tags
     assert "<script>alert('& so')</script>" in made.words
     assert "1 violation." in made.words
+    assert "cluster metadata: none." in made.words
     assert any(name.startswith("findings-nowhere") for name in parts(made.drawings[0]))
     clean = page(tmp_path, findings([summary(0)]))
     assert "No violation." in clean.words

@@ -102,6 +102,7 @@ def write_report(path: Path, findings: AuditResult, *, made: datetime | None = N
         summaries=sorted(summaries[:MAX_LISTED], key=lambda summary: summary.key),
         summary_count=len(summaries),
         totals=describe_totals(findings),
+        cluster_metadata=findings.cluster_metadata.lines,
         many=pluralize,
     )
     path.write_text(page, encoding="utf-8")

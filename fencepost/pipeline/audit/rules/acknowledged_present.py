@@ -25,7 +25,7 @@ from fencepost.pipeline.audit.batch_arrays import (
     TracedBatches,
     traced_batches_of,
 )
-from fencepost.pipeline.audit.explanations import unclean_shutdown
+from fencepost.pipeline.audit.explanations import left_over, unclean_shutdown
 from fencepost.pipeline.audit.partition_logs import (
     IncarnationLogs,
     ReplicaLog,
@@ -207,7 +207,7 @@ class _Search:
         others = (log for log in self.topic_logs.logs if log is not self.log)
         if any(_is_in(log.batches.by_offset(), gone).all() for log in others):
             return unclean_shutdown(self.log, int(gone.base[0]))
-        return None
+        return left_over(self.evidence, self.log)
 
 
 def _is_in(present: Batches, batches: TracedBatches) -> BoolArray:

@@ -38,11 +38,15 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
                 batches, others, 0, min(one.end, other.end), compacted=compacted
             )
             for difference in found:
-                yield _violation(evidence, one, other, difference)
+                yield _violation(evidence, topic_logs.topic_id, one, other, difference)
 
 
 def _violation(
-    evidence: PartitionEvidence, one: ReplicaLog, other: ReplicaLog, difference: BatchDifference
+    evidence: PartitionEvidence,
+    topic_id: str | None,
+    one: ReplicaLog,
+    other: ReplicaLog,
+    difference: BatchDifference,
 ) -> Violation:
     start, epoch, other_epoch = difference.start, difference.epoch, difference.other_epoch
     older, newer = (one, other) if epoch <= other_epoch else (other, one)
@@ -60,7 +64,7 @@ def _violation(
             f"({older.metadata.high_watermark})"
         )
         explanation = committed_loss(
-            evidence.traces, min(epoch, other_epoch), max(epoch, other_epoch)
+            evidence, topic_id, min(epoch, other_epoch), max(epoch, other_epoch)
         )
     else:
         message = differ

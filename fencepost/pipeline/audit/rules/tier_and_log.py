@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from fencepost.pipeline.audit.batch_arrays import batch_differences, covers, gaps
-from fencepost.pipeline.audit.explanations import committed_loss, lost_tier
+from fencepost.pipeline.audit.explanations import committed_loss, left_over, lost_tier
 from fencepost.pipeline.audit.partition_logs import (
     IncarnationLogs,
     ReplicaLog,
@@ -145,7 +145,7 @@ def _gaps(
         yield find(
             message=f"offsets {first} to {end - 1} are neither in the tier nor in the log of "
             f"broker {log.broker}, which begins at {log.local_start}; the log start is {start}",
-            explanation=lost_tier(evidence.traces),
+            explanation=lost_tier(evidence.traces) or left_over(evidence, log),
             broker=log.broker,
             offset=first,
             end_offset=end,
@@ -206,7 +206,7 @@ def _truncated_in_tier(
             message=f"segment {segment.id} has offsets {start} to {segment.end_offset} of leader "
             f"epoch {epoch}, and they are no part of the log of broker {leader.broker}, where "
             f"epoch {instead} has their place",
-            explanation=committed_loss(evidence.traces, epoch, instead),
+            explanation=committed_loss(evidence, topic_logs.topic_id, epoch, instead),
             broker=leader.broker,
             segment=segment.start_offset,
             offset=start,

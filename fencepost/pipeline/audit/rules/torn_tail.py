@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit.batch_arrays import UNTRUSTED_PROBLEMS
 from fencepost.pipeline.audit.explanations import (
     committed_loss,
+    left_over,
     lost_disk,
     torn_write,
     unclean_shutdown,
@@ -96,6 +97,7 @@ def _ends_too_early(
             _truncated(evidence, log, topic_logs, end)
             or torn_write(log, topic_logs, end)
             or lost_disk(log, evidence.traces)
+            or left_over(evidence, log)
         ),
         broker=log.broker,
         place=Place.LOG,
@@ -130,7 +132,7 @@ def _truncated(
         for epoch, start in other.epochs
         if epoch > last and epoch not in own and start < log.checkpointed_end
     ]
-    return committed_loss(evidence.traces, last, min(newer)) if newer else None
+    return committed_loss(evidence, topic_logs.topic_id, last, min(newer)) if newer else None
 
 
 RULE: Final = Rule(
