@@ -1,4 +1,4 @@
-"""Values of Kafka's own logs: a type and a version as unsigned varints, and a message behind them.
+"""Values of Kafka's own logs: a frame, a type and a version as unsigned varints, and a message.
 
 The records of a metadata log (`fencepost.protocol.metadata_records`) and of the topic
 ``__remote_log_metadata`` (`fencepost.protocol.remote_log_metadata_records`) have this form. kio has
@@ -14,6 +14,9 @@ from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec.drafts import WireType
 from fencepost.protocol.codec.reader import compile_reader, read_uvarint
 from fencepost.protocol.codec.schema import FieldSchema, StructSchema
+
+FRAME: Final = 1
+"""The version of the frame, in front of every value."""
 
 
 class MalformedValue(ValueError):
@@ -64,8 +67,6 @@ class RecordTypes:
 
     layouts: Mapping[int, RecordLayout]
     """By the number of the type (Kafka: API key). Values of other types are passed over."""
-    frame: int | None = None
-    """The unsigned varint in front of the type; None where there is none."""
     _readers: dict[tuple[int, int], Callable[[memoryview, int], tuple[Any, int]]] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -89,13 +90,12 @@ class RecordTypes:
             raise MalformedValue(f"not a record of this log: {error}") from error
         return record
 
-    def _head(self, view: memoryview) -> tuple[int, int, int]:
+    @staticmethod
+    def _head(view: memoryview) -> tuple[int, int, int]:
         """Type, version, and where the message begins."""
-        at = 0
-        if self.frame is not None:
-            frame, at = read_uvarint(view, at)
-            if frame != self.frame:
-                raise MalformedValue(f"a frame of version {frame}, not {self.frame}")
+        frame, at = read_uvarint(view, 0)
+        if frame != FRAME:
+            raise MalformedValue(f"a frame of version {frame}, not {FRAME}")
         kind, at = read_uvarint(view, at)
         version, at = read_uvarint(view, at)
         return kind, version, at

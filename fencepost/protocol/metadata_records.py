@@ -11,8 +11,6 @@ from uuid import UUID
 
 from fencepost.protocol.framed_records import ID, RecordField, RecordLayout, RecordTypes
 
-FRAME: Final = 1
-"""In front of every value of the metadata log."""
 NO_LEADER_CHANGE: Final = -2
 """`PartitionChangeRecord.leader` where it stays."""
 RECOVERING: Final = 1
@@ -300,4 +298,4 @@ LAYOUTS: Final = {
 }
 """By the numbers of their types."""
 
-METADATA_RECORDS: Final = RecordTypes(layouts=LAYOUTS, frame=FRAME)
+METADATA_RECORDS: Final = RecordTypes(layouts=LAYOUTS)

@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.protocol.codec.writer import compile_writer, uvarint
-from fencepost.protocol.framed_records import RecordTypes
+from fencepost.protocol.framed_records import FRAME, RecordTypes
 from fencepost.protocol.metadata_records import (
     METADATA_RECORDS,
     TOPIC_RESOURCE,
@@ -35,8 +35,7 @@ def value(
         (kind, layout) for kind, layout in types.layouts.items() if isinstance(record, layout.cls)
     )
     number = layout.newest if version is None else version
-    frame = b"" if types.frame is None else uvarint(types.frame)
-    out = bytearray(frame + uvarint(kind) + uvarint(number))
+    out = bytearray(uvarint(FRAME) + uvarint(kind) + uvarint(number))
     compile_writer(layout.schema(number))(out, record)
     return bytes(out)
 

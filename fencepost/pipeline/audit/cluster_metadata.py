@@ -128,12 +128,15 @@ class MetadataReading:
     """None where there are none, or none that can be read."""
     problems: tuple[str, ...] = ()
     """Metadata that can't be read, or contradict those that were: a sentence each."""
+    tier: str | None = None
+    """What was read of a real Kafka's metadata of its tier; None where there are none."""
 
     @property
     def lines(self) -> tuple[str, ...]:
         """What was read, and what could not be: a sentence each."""
         read = "none" if self.source is None else self.source.text
-        return (f"cluster metadata: {read}", *self.problems)
+        of_tier = () if self.tier is None else (f"tier metadata: {self.tier}",)
+        return (f"cluster metadata: {read}", *of_tier, *self.problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +213,11 @@ class ClusterMetadata:
         if own is not None:
             return frozenset((own,))
         return frozenset(c[broker_name] for c in self.broker_configs.values() if broker_name in c)
+
+    def with_tier(self, text: str | None, problems: tuple[str, ...]) -> "ClusterMetadata":
+        """The same, and what was read of a real Kafka's metadata of its tier."""
+        told = (*self.reading.problems, *problems)
+        return replace(self, reading=replace(self.reading, tier=text, problems=told))
 
     def with_problems(self, *problems: str) -> "ClusterMetadata":
         """The same, and more that can't be read."""

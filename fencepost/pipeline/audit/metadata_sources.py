@@ -6,9 +6,7 @@ the others only the last batch is compared. Among copies that part, the one whos
 highest epoch holds, as in an election of a controller; of equal ones the longest.
 """
 
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,12 +18,11 @@ from fencepost.broker.data_dir.kafka_metadata import (
 )
 from fencepost.broker.data_dir.metadata_log import CorruptMetadataLog
 from fencepost.pipeline.audit.cluster_metadata import ClusterMetadata
+from fencepost.pipeline.audit.log_files import find_segments, last_header, whole_headers
 from fencepost.pipeline.audit.metadata_replay import replay_fencepost, replay_kafka
 from fencepost.pipeline.datasource.log_directories import LogDir
 from fencepost.protocol.records import BatchHeader
-from fencepost.storage.files.file_system import DamagedSegment, RealFileSystem
-from fencepost.storage.files.index_lookup import scan_headers
-from fencepost.storage.formats.file_names import FileKind, FileState, parse_segment_file_name
+from fencepost.storage.files.file_system import RealFileSystem
 
 _REGISTRY: Final = "registry.log"
 _FOREVER: Final = 1 << 62
@@ -121,60 +118,28 @@ def _copies(tops: Iterable[Path], problems: list[str]) -> Iterator[_Copy]:
     for path in (top / METADATA_DIRECTORY for top in tops):
         try:
             if path.is_dir():
-                segments = _segments(path)
+                segments = find_segments(path)
                 names = [parse_snapshot_name(each.name) for each in path.iterdir()]
                 yield _Copy(
                     path=path,
                     start=min(segments, default=0),
-                    last=_last_header(segments),
+                    last=last_header(segments),
                     snapshot=max((each for each in names if each), default=_NO_SNAPSHOT),
                 )
         except OSError as error:
             problems.append(_unreadable(path, error))
 
 
-def _segments(directory: Path) -> dict[int, Path]:
-    """The segments in use, by base offset."""
-    found = {}
-    for path in directory.iterdir():
-        parsed = parse_segment_file_name(path.name)
-        if parsed is not None and (parsed.kind, parsed.state) == (FileKind.LOG, FileState.LIVE):
-            found[parsed.offset] = path
-    return found
-
-
-def _headers(segment: Path) -> Iterator[BatchHeader]:
-    """Those of its whole batches, up to the first that is none."""
-    with segment.open("rb") as opened:
-
-        def read(start: int, stop: int) -> bytes:
-            opened.seek(start)
-            return opened.read(stop - start)
-
-        with suppress(DamagedSegment):
-            for _, header in scan_headers(read, 0, segment.stat().st_size):
-                yield header
-
-
-def _last_header(segments: Mapping[int, Path]) -> BatchHeader | None:
-    """That of the last whole batch: the last segment may have none yet."""
-    for base in sorted(segments, reverse=True):
-        last = deque(_headers(segments[base]), maxlen=1)
-        if last:
-            return last[0]
-    return None
-
-
 def _parted(furthest: _Copy, others: Collection[_Copy]) -> list[_Copy]:
     """The copies that are no beginning of the one that goes furthest."""
     wanted = {each.last.base_offset: each.last for each in others if each.last is not None}
     there: dict[int, BatchHeader] = {}
-    segments = _segments(furthest.path)
+    segments = find_segments(furthest.path)
     bases = sorted(segments)
     for base, end in zip(bases, [*bases[1:], _FOREVER], strict=False):
         if any(base <= each < end for each in wanted):
             path = segments[base]
-            there |= {h.base_offset: h for h in _headers(path) if h.base_offset in wanted}
+            there |= {h.base_offset: h for h in whole_headers(path) if h.base_offset in wanted}
     return [
         each
         for each in others

@@ -15,6 +15,10 @@ from typing import Final, TypeVar
 from fencepost.broker.metadata.image import INTERNAL_TOPICS
 from fencepost.pipeline.audit.cluster_metadata import ClusterMetadata
 from fencepost.pipeline.audit.metadata_sources import read_cluster_metadata
+from fencepost.pipeline.audit.remote_log_metadata import (
+    RemoteLogMetadata,
+    read_remote_log_metadata,
+)
 from fencepost.pipeline.audit.rule import (
     PartitionMetadata,
     ReplicaMetadata,
@@ -62,7 +66,8 @@ def read_partition_metadata(
     """What the log directories, the tier and the cluster metadata say of each partition.
 
     :param directory: A log directory, what ``serve --data-dir`` named, or a folder of such.
-    :param remote: The URL of the tier, as ``serve --remote`` takes it.
+    :param remote: The URL of the tier, as ``serve --remote`` takes it. Without it a real Kafka's
+        topic ``__remote_log_metadata`` tells of its tier.
     :param topics: Only of these; none for all.
     :returns: By topic and partition; empty where there is no log.
     :raises UnreadableSource: When there is no log directory, or the tier does not answer. A
@@ -85,11 +90,18 @@ def read_partition_metadata(
             tier[segment.partition.topic, segment.partition.index].append(_tier_segment(segment))
         for name, why in opened.unreadable:
             unreadable[partition_of_key(name)].append(f"{name}: {why}")
+    listed = RemoteLogMetadata()
+    if remote is None:
+        listed = read_remote_log_metadata(log_dirs, cluster, wanted)
+        cluster = cluster.with_tier(listed.text, listed.problems)
+        for key, segments in listed.segments.items():
+            tier[key] += segments
     return {
         key: PartitionMetadata(
             replicas=tuple(replicas[key]),
             tier=tuple(tier[key]),
-            with_tier=remote is not None,
+            with_tier=remote is not None or (listed.is_complete and key in listed.segments),
+            with_objects=remote is not None,
             compacted=compacted(*key),
             unreadable=tuple(unreadable[key]),
             cluster=cluster.partition(*key),

@@ -65,7 +65,9 @@ class PartitionMetadata:
     replicas: tuple[ReplicaMetadata, ...] = ()
     tier: tuple[TierSegment, ...] = ()
     with_tier: bool = False
-    """Whether the tier was read; else its segments are unknown."""
+    """Whether the tier's metadata were read; else its segments are unknown."""
+    with_objects: bool = True
+    """Whether the objects of the tier were read too; else no record in it is known."""
     compacted: bool = False
     """Whether offsets may be missing because of ``cleanup.policy=compact``."""
     unreadable: tuple[str, ...] = ()

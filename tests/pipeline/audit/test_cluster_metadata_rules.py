@@ -275,3 +275,23 @@ def test_an_election_that_the_trace_lacks(
     )
     (found,) = RULES["acknowledged-present"].check(given)
     assert (found.offset, found.explanation) == (5, expected)
+
+
+# -- a tier of which the metadata are known, and not the objects --------------------------------
+
+
+@pytest.mark.parametrize("with_objects", [True, False])
+def test_what_the_tier_is_said_to_have_is_there(with_objects: bool) -> None:
+    metadata = PartitionMetadata(
+        replicas=(replica(1, segments=(10,)),),
+        tier=(copied("x", 0, 9),),
+        with_tier=True,
+        with_objects=with_objects,
+    )
+    given = trace_rows.evidence(
+        *acknowledged(), metadata=metadata, batches=[batch(10, 14, segment=10)]
+    )
+    rules = ("acknowledged-present", "tier-and-log")
+    found = {name: [each.offset for each in RULES[name].check(given)] for name in rules}
+    missing = {"acknowledged-present": [5], "tier-and-log": [0]}
+    assert found == (missing if with_objects else {name: [] for name in rules})

@@ -156,6 +156,8 @@ class _Search:
         :param batches: By offset.
         """
         in_metadata, found = np.zeros((2, len(batches)), bool)
+        if not self.evidence.metadata.with_objects:
+            return found
         for copy in tier_copies(self.evidence, self.topic_logs.tier):
             start, end = copy.segment.start_offset, copy.segment.end_offset + 1
             numbers = np.arange(*np.searchsorted(batches.base, (start, end)))

@@ -8,7 +8,7 @@
   election has lost it.
 
 Copies that are not finished, or on their way out, count for nothing. Several leaders may have
-copied the same records.
+copied the same records. Where the objects are not read, their metadata are taken at their word.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,9 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
         for copy in copies:
             if copy.segment.end_offset >= topic_logs.log_start:
                 yield from _object_mismatches(find, copy, copies, topic_logs)
-        there = [copy for copy in copies if len(copy.batches)]
+        there = copies
+        if evidence.metadata.with_objects:
+            there = [copy for copy in copies if len(copy.batches)]
         for log in topic_logs.logs:
             if log.epochs:
                 yield from _gaps(find, evidence, log, topic_logs, there)
