@@ -28,8 +28,11 @@ FOUND: Final = 1
 """The exit code where a rule is violated."""
 MAX_SHOWN: Final = 20
 """Incidents that are printed."""
+MAX_PARTED: Final = 20
+"""Partitions whose lineage is printed because their replicas part."""
 FILE: Final = "violations.parquet"
 INCIDENTS_FILE: Final = "incidents.parquet"
+LINEAGE_FILE: Final = "lineage.parquet"
 """What is written to the directory of ``--out``."""
 _INDENT: Final = " " * len("violation  ")
 
@@ -92,11 +95,20 @@ def audit(
         option(
             "out",
             "DIR",
-            f"Write {FILE} there, a row a finding, and {INCIDENTS_FILE}, a row a cause.",
+            f"Write {FILE} there, a row a finding, {INCIDENTS_FILE}, a row a cause, and "
+            f"{LINEAGE_FILE}.",
             file_okay=False,
             unset="none",
         ),
     ] = None,
+    lineage: Annotated[
+        bool,
+        option(
+            "lineage",
+            None,
+            "Print the leader epochs of every partition, not only of those whose replicas part.",
+        ),
+    ] = False,
     master: Master = None,
 ) -> None:
     """Check a cluster's logs, tier and trace for violations of Kafka's rules.
@@ -122,7 +134,7 @@ def audit(
             with_histories=report is not None,
         )
         findings = _run(options, master, report, out)
-    show(_summary(findings, report, out))
+    show(_summary(findings, report, out, with_lineage=lineage))
     raise typer.Exit(exit_code(findings))
 
 
@@ -161,6 +173,8 @@ def _run(
     if out is not None:
         with _writing(out / FILE):
             findings.write(out / FILE, out / INCIDENTS_FILE)
+        with _writing(out / LINEAGE_FILE):
+            findings.write_lineage(out / LINEAGE_FILE)
     if report is not None:
         from fencepost.pipeline.audit.report import write_report
 
@@ -200,11 +214,13 @@ def _writing(path: Path) -> Iterator[None]:
 
 def _files(report: Path | None, out: Path | None) -> list[Path]:
     """What is written."""
-    written = [] if out is None else [out / FILE, out / INCIDENTS_FILE]
-    return [*([] if report is None else [report]), *written]
+    names = () if out is None else (FILE, INCIDENTS_FILE, LINEAGE_FILE)
+    return [*([] if report is None else [report]), *(out / name for name in names if out)]
 
 
-def _summary(findings: AuditResult, report: Path | None, out: Path | None) -> Iterator[Block]:
+def _summary(
+    findings: AuditResult, report: Path | None, out: Path | None, *, with_lineage: bool
+) -> Iterator[Block]:
     from fencepost.pipeline.audit.totals import (
         describe_totals,
         totals_by_rule,
@@ -217,6 +233,7 @@ def _summary(findings: AuditResult, report: Path | None, out: Path | None) -> It
     rows = tuple(_rule_row(each) for each in totals_by_rule(findings))
     yield Table(("rule", "", "violations", "explained", "partitions"), rows)
     yield line()
+    yield from _lineage(findings, everywhere=with_lineage)
     incidents = findings.incidents
     for incident in incidents[:MAX_SHOWN]:
         yield from _incident(incident)
@@ -231,6 +248,28 @@ def _summary(findings: AuditResult, report: Path | None, out: Path | None) -> It
     for path in _files(report, out):
         yield line(Text(f"written: {path}", QUIET))
     yield line(_verdict(findings))
+
+
+def _lineage(findings: AuditResult, *, everywhere: bool) -> Iterator[Block]:
+    """The lineage of partitions whose replicas part, or of all."""
+    from fencepost.pipeline.audit.lineage.description import describe
+
+    wanted = [
+        (f"{summary.topic}-{summary.partition}", lineage)
+        for summary in findings.summaries
+        for lineage in summary.lineages
+        if everywhere or lineage.parts
+    ]
+    for name, lineage in wanted if everywhere else wanted[:MAX_PARTED]:
+        word = Text("parted", BAD) if lineage.parts else Text("lineage", QUIET)
+        yield line(word, f"  {name}")
+        for text in describe(lineage):
+            yield line(f"  {text}")
+        yield line()
+    left = 0 if everywhere else len(wanted) - MAX_PARTED
+    if left > 0:
+        yield line(Text(f"{left:,} more partitions part; --lineage tells them", QUIET))
+        yield line()
 
 
 def _rule_row(tally: RuleTotals) -> tuple[Cell, ...]:

@@ -1,31 +1,30 @@
 """The audit: one Spark job that runs every rule on every partition, and its result.
 
-Rows go to one of a few buckets by their partition, events of no partition to all of them. A bucket
-is one call of a Python function, which separates its partitions (`check_partitions`). That costs
-less than a group for each of hundreds of partitions, and needs no second pass over the trace for
-the events that concern all of them. Little data comes back to the driver: the violations, and a
-summary of each partition.
+It goes by buckets of partitions (`bucket_job`). Little data comes back to the driver: the
+violations, and a summary of each partition.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from fencepost.pipeline.audit.bucket_job import BucketFunctions, bucket_job
 from fencepost.pipeline.audit.cluster_metadata import MetadataReading
 from fencepost.pipeline.audit.incidents import (
     Incident,
     by_severity,
     incident_table,
 )
+from fencepost.pipeline.audit.lineage.table import lineage_table
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure, from_json
 from fencepost.pipeline.audit.rule import (
@@ -39,7 +38,6 @@ from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.spark_task import (
     OUTPUT_SCHEMA,
     SUMMARY,
-    WITHOUT_PARTITION,
     PartitionResult,
     check_partitions,
     run_task,
@@ -55,15 +53,11 @@ from fencepost.pipeline.datasource.trace_files import (
 from fencepost.pipeline.requirements import CannotRunError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
-MAX_BUCKETS: Final = 256
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _OWN_ERROR: Final = re.compile(r"fencepost\.[\w.]+: ")
-_BUCKET: Final = "bucket"
-_Bucket: TypeAlias = Callable[[pa.Table], pa.Table]
-_Buckets: TypeAlias = Callable[[pa.Table, pa.Table], pa.Table]
 
 
 def _now_ms() -> int:
@@ -138,6 +132,11 @@ class AuditResult:
         found = [each for summary in self.summaries for each in summary.incidents]
         return tuple(sorted(found, key=by_severity))
 
+    @property
+    def lineage(self) -> pa.Table:
+        """The lineage of every partition: `table.LINEAGE_SCHEMA`, by topic and partition."""
+        return lineage_table((each.topic, each.partition, each.lineages) for each in self.summaries)
+
     def write(self, violations: Path, incidents: Path) -> None:
         """Write the findings and their causes as Parquet.
 
@@ -145,6 +144,13 @@ class AuditResult:
         """
         parquet.write_table(self.violations, violations)
         parquet.write_table(incident_table(self.incidents), incidents)
+
+    def write_lineage(self, path: Path) -> None:
+        """Write the lineage as Parquet.
+
+        :raises OSError: When the file can't be written.
+        """
+        parquet.write_table(self.lineage, path)
 
 
 def find_partition_metadata(options: AuditOptions) -> Mapping[TopicPartition, PartitionMetadata]:
@@ -236,27 +242,17 @@ def _run(
     :raises CannotRunError: When it fails.
     """
     from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import from_arrow_schema
 
-    buckets = min(len(metadata), MAX_BUCKETS)
-    schema = from_arrow_schema(OUTPUT_SCHEMA)
-    one, both = bucket_functions(metadata, options)
+    functions = bucket_functions(metadata, options)
     try:
-        batches = _batches(spark, options, buckets).groupBy(_BUCKET)
-        if options.trace is None:
-            job = batches.applyInArrow(one, schema)
-        else:
-            traces = _traces(spark, options, options.trace, buckets).groupBy(_BUCKET)
-            # The left side is planned first, and a trace must not be newer than the logs.
-            job = traces.cogroup(batches).applyInArrow(both, schema)
-        return job.toArrow()
+        return bucket_job(spark, options, metadata, functions, OUTPUT_SCHEMA).toArrow()
     except PySparkException as error:
         raise CannotRunError(f"the job failed: {_error_line(error)}") from error
 
 
 def bucket_functions(
     metadata: Mapping[TopicPartition, PartitionMetadata], options: AuditOptions
-) -> tuple[_Bucket, _Buckets]:
+) -> BucketFunctions:
     """What Spark calls with a bucket, on executors: its batches, or these and its traces."""
     rules, now_ms, with_history = options.rules, options.now_ms, options.with_histories
 
@@ -267,37 +263,6 @@ def bucket_functions(
         return run_task(batches, None, metadata, rules, now_ms=now_ms, with_history=with_history)
 
     return one, both
-
-
-def _batches(spark: SparkSession, options: AuditOptions, buckets: int) -> DataFrame:
-    from pyspark.sql.functions import hash as murmur
-    from pyspark.sql.functions import lit, pmod
-
-    reader = spark.read.format("fencepost").option("level", Level.BATCHES.value)
-    reader = reader.option("checks", options.level.value)
-    if options.remote is not None:
-        reader = reader.option("remote", options.remote)
-    if options.topics:
-        reader = reader.option("topics", ",".join(options.topics))
-    rows = reader.load(options.directory)
-    return rows.withColumn(_BUCKET, pmod(murmur("topic", "partition"), lit(buckets)))
-
-
-def _traces(spark: SparkSession, options: AuditOptions, trace: str, buckets: int) -> DataFrame:
-    """What can concern a partition: its own rows, and all events."""
-    from pyspark.sql.functions import array, col, explode, expr, lit, pmod, sequence, when
-    from pyspark.sql.functions import hash as murmur
-
-    reader = spark.read.format("fencepost").option("level", Level.TRACES.value)
-    if options.topics:
-        reader = reader.option("topics", ",".join(options.topics))
-    rows = reader.load(trace)
-    of_one = col("partition").isNotNull()
-    own: Column = array(pmod(murmur("topic", "partition"), lit(buckets)))
-    all_of_them = sequence(lit(0), lit(buckets - 1))
-    return rows.where(of_one | expr(WITHOUT_PARTITION)).withColumn(
-        _BUCKET, explode(when(of_one, own).otherwise(all_of_them))
-    )
 
 
 def _error_line(error: Exception) -> str:

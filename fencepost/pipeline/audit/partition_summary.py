@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.batch_arrays import trusted_rows
 from fencepost.pipeline.audit.incidents import Incident
+from fencepost.pipeline.audit.lineage.model import PartitionLineage
 
 MAX_POINTS: Final = 400
 """Of a series, at most."""
@@ -153,6 +154,8 @@ class PartitionSummary:
     incidents: tuple[Incident, ...] = ()
     """By their numbers."""
     history: PartitionHistory | None = None
+    lineages: tuple[PartitionLineage, ...] = ()
+    """Of each incarnation that a log is of."""
 
     @property
     def key(self) -> tuple[str, int]:

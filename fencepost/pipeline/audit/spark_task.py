@@ -6,6 +6,7 @@ same for Arrow tables.
 
 import traceback
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Final
@@ -17,6 +18,8 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit import partition_history
 from fencepost.pipeline.audit.batch_arrays import Int64Array
 from fencepost.pipeline.audit.incidents import fold
+from fencepost.pipeline.audit.lineage.model import PartitionLineage
+from fencepost.pipeline.audit.lineage.partition_lineage import partition_lineages
 from fencepost.pipeline.audit.partition_summary import (
     PartitionHistory,
     PartitionSummary,
@@ -43,6 +46,8 @@ MAX_LISTED: Final = 10_000
 _BATCH_ORDER: Final = ("place", "broker", "segment", "segment_id", "position")
 WITHOUT_PARTITION: Final = "partition IS NULL AND (kind <> 'exchange' OR api = 'DeleteGroups')"
 """In SQL: the rows of a trace that are of no partition and concern each, or each of their topic."""
+LINEAGE: Final = "lineage"
+"""What stands for a rule's name where the lineage of a partition could not be computed."""
 _NULL: Final = -1
 _NO_METADATA: Final = PartitionMetadata()
 
@@ -80,6 +85,27 @@ def check_partitions(
         for name, rule in RULES.items()
         if (not rules or name in rules) and (traces is not None or not rule.needs_trace)
     )
+    for evidence, trace_rows in partition_evidence(batches, traces, metadata, now_ms=now_ms):
+        result = _check_partition(evidence, chosen)
+        summary = replace(
+            result.summary,
+            trace_rows=trace_rows,
+            history=_history(evidence) if with_history else None,
+        )
+        yield PartitionResult(summary=summary, violations=result.violations)
+
+
+def partition_evidence(
+    batches: pa.Table,
+    traces: pa.Table | None,
+    metadata: Mapping[TopicPartition, PartitionMetadata],
+    *,
+    now_ms: int,
+) -> Iterator[tuple[PartitionEvidence, int]]:
+    """The evidence of every partition that is known of, and how many rows of the trace are of it.
+
+    The arguments are those of `check_partitions`.
+    """
     without_partition = None if traces is None else _events_without_partition(traces)
     batches_by_partition = _split(batches, _BATCH_ORDER)
     traces_by_partition = {} if traces is None else _split(traces, ("line",))
@@ -97,34 +123,22 @@ def check_partitions(
             if without_partition is None
             else _with_events(own, without_partition, key[0]),
         )
-        result = _check_partition(evidence, chosen)
-        summary = replace(
-            result.summary,
-            trace_rows=own.num_rows,
-            history=_history(evidence) if with_history else None,
-        )
-        yield PartitionResult(summary=summary, violations=result.violations)
+        yield evidence, own.num_rows
 
 
 def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> PartitionResult:
     found: list[Violation] = []
-    counts, failures = [], []
+    counts: list[RuleCount] = []
+    failures: list[RuleFailure] = []
     for rule in rules:
-        try:
+        with _noting_failure(failures, rule.name, evidence):
             count, kept = _check_rule(rule, evidence)
-        except Exception:  # noqa: BLE001  # a rule that fails must not hide what others find
-            failures.append(
-                RuleFailure(
-                    rule=rule.name,
-                    topic=evidence.topic,
-                    partition=evidence.partition,
-                    reason=traceback.format_exc(),
-                )
-            )
-            continue
-        counts.append(count)
-        found += kept
+            counts.append(count)
+            found += kept
     incidents, violations = fold(evidence, found, RULES)
+    lineages: tuple[PartitionLineage, ...] = ()
+    with _noting_failure(failures, LINEAGE, evidence):
+        lineages = partition_lineages(evidence)
     summary = PartitionSummary(
         topic=evidence.topic,
         partition=evidence.partition,
@@ -133,8 +147,26 @@ def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> Pa
         rule_counts=tuple(counts),
         failures=tuple(failures),
         incidents=incidents,
+        lineages=lineages,
     )
     return PartitionResult(summary=summary, violations=violations)
+
+
+@contextmanager
+def _noting_failure(
+    failures: list[RuleFailure], name: str, evidence: PartitionEvidence
+) -> Iterator[None]:
+    try:
+        yield
+    except Exception:  # noqa: BLE001  # a rule that fails must not hide what others find
+        failures.append(
+            RuleFailure(
+                rule=name,
+                topic=evidence.topic,
+                partition=evidence.partition,
+                reason=traceback.format_exc(),
+            )
+        )
 
 
 def _check_rule(rule: Rule, evidence: PartitionEvidence) -> tuple[RuleCount, list[Violation]]:

@@ -25,6 +25,28 @@ class EpochEndOffset(NamedTuple):
 UNDEFINED_END_OFFSET: Final = EpochEndOffset(UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
 
 
+class TruncationStep(NamedTuple):
+    """One comparison of a follower's epochs with its leader's."""
+
+    offset: int
+    """Where the follower truncates its log (exclusive end of what remains)."""
+    is_common: bool
+    """Whether both logs are the same up to there; else an older epoch must be compared."""
+
+
+def truncation_step(leader: EpochEndOffset, own: EpochEndOffset) -> TruncationStep:
+    """What a follower does with its leader's answer (KIP-101, KIP-279).
+
+    :param leader: The leader's largest epoch that is not above the follower's newest, and its end.
+    :param own: What the follower itself knows of the leader's epoch, and where it ends.
+    """
+    if own.epoch < 0:
+        return TruncationStep(leader.end_offset, is_common=True)
+    return TruncationStep(
+        min(leader.end_offset, own.end_offset), is_common=own.epoch == leader.epoch
+    )
+
+
 class LeaderEpochCache:
     """Epochs and start offsets, both strictly rising.
 

@@ -14,9 +14,10 @@ import pyarrow as pa
 from confluent_kafka import Producer
 
 from fencepost.pipeline.audit import partition_metadata
+from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.rule import PartitionMetadata, TopicPartition, Violation
 from fencepost.pipeline.audit.rules import RULES
-from fencepost.pipeline.audit.spark_task import check_partitions
+from fencepost.pipeline.audit.spark_task import PartitionResult, check_partitions
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
 from tests.harness.control_client import Control, Json
@@ -168,12 +169,24 @@ class Left:
 
     def audit(self, *topics: str, traced: bool = False) -> list[Violation]:
         """What the rules about logs find in it, in these topics or in all."""
+        return _unbroken(self._checked(*topics, rules=LOG_RULES, traced=traced))
+
+    def lineages(
+        self, *topics: str, traced: bool = False
+    ) -> dict[str, tuple[PartitionLineage, ...]]:
+        """The lineage of the partition of each topic."""
+        found = self._checked(*topics, rules=LOG_RULES[:1], traced=traced)
+        return {each.summary.topic: each.summary.lineages for each in found}
+
+    def _checked(
+        self, *topics: str, rules: Collection[str], traced: bool
+    ) -> Iterator[PartitionResult]:
         tier, data = self.place / "tier", self.place / "data"
         remote = tier.as_uri() if tier.exists() else None
         known = partition_metadata.read_partition_metadata(data, remote=remote, topics=topics)
         rows = scan_folder(data, remote=remote, topics=topics or None, checks=Checks.RECORDS)
         traces = read_trace_directory(self.place / "trace") if traced else None
-        return followed(rows, traces, known, LOG_RULES)
+        return check_partitions(rows, traces, known, rules=rules, now_ms=_now_ms())
 
 
 def followed(
@@ -183,12 +196,19 @@ def followed(
     rules: Collection[str],
 ) -> list[Violation]:
     """What some rules find, each of which is followed to its end."""
+    return _unbroken(check_partitions(rows, traces, known, rules=rules, now_ms=_now_ms()))
+
+
+def _unbroken(results: Iterator[PartitionResult]) -> list[Violation]:
     found: list[Violation] = []
-    now_ms = time.time_ns() // 1_000_000
-    for result in check_partitions(rows, traces, known, rules=rules, now_ms=now_ms):
+    for result in results:
         assert not result.summary.failures, result.summary.failures
         found += result.violations
     return found
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def unexplained(found: Sequence[Violation]) -> list[Violation]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Final
 
 import pyarrow as pa
 
 from fencepost.pipeline.audit.job import AuditOptions, AuditResult
+from fencepost.pipeline.audit.lineage.model import PartitionLineage
+from fencepost.pipeline.audit.lineage.partition_lineage import partition_lineages
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.partition_summary import (
     PartitionHistory,
@@ -19,7 +22,12 @@ from fencepost.pipeline.audit.partition_summary import (
     SegmentSpan,
     TimeSeries,
 )
-from fencepost.pipeline.audit.rule import Violation, violation_table
+from fencepost.pipeline.audit.rule import (
+    PartitionEvidence,
+    PartitionMetadata,
+    Violation,
+    violation_table,
+)
 from fencepost.pipeline.audit.spark_task import check_partitions
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES, Level
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
@@ -173,7 +181,34 @@ def summary(
             elections=(),
             elections_total=0,
         ),
+        lineages=(lineage(segments * 10),),
     )
+
+
+@cache
+def lineage(end: int) -> PartitionLineage:
+    """Of two replicas, one of which was elected uncleanly at half of what the other had."""
+    parts = {
+        1: [(0, 0, end)],
+        2: [(0, 0, end // 2), (1, end // 2, end)],
+    }
+    rows = [
+        {"broker": broker, "base_offset": base, "epoch": epoch, "crc": epoch}
+        for broker, epochs in parts.items()
+        for epoch, first, behind in epochs
+        for base in range(first, behind, 10)
+    ]
+    (found,) = partition_lineages(
+        PartitionEvidence(
+            topic="orders",
+            partition=0,
+            now_ms=NOW_MS,
+            metadata=PartitionMetadata(),
+            batches=batches(*rows),
+            traces=None,
+        )
+    )
+    return found
 
 
 def violation(

@@ -15,6 +15,8 @@ import pytest
 from fencepost.cli.audit import exit_code
 from fencepost.cli.commands import run
 from fencepost.pipeline.audit.job import AuditOptions, AuditResult, audit
+from fencepost.pipeline.audit.lineage.data_frame import lineage_frame
+from fencepost.pipeline.audit.lineage.table import LINEAGE_SCHEMA
 from fencepost.pipeline.audit.partition_summary import RuleFailure
 from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA
 from fencepost.pipeline.audit.rules import RULES
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CRC = "crc-and-structure"
+KEY = ("topic", "partition")
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +124,26 @@ def test_a_partition_without_a_batch_is_looked_at(
     assert {row["topic"] for row in rows(found)} == {"__consumer_offsets"}
 
 
+def test_the_lineage_of_every_partition_is_a_table_and_a_data_frame(
+    spark: SparkSession, clean: Recorded, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(clean.data, data)
+    for path in data.glob("broker-*/__consumer_offsets-0/0*"):
+        path.write_bytes(b"")
+    for trace in (None, str(clean.trace)):
+        options = AuditOptions(directory=str(data), remote=clean.tier, trace=trace)
+        table = audit(spark, options).lineage
+        assert table.schema == LINEAGE_SCHEMA
+        partitions = set(zip(*(table[name].to_pylist() for name in KEY), strict=True))
+        assert partitions >= {("__consumer_offsets", 0), ("t", 0)}
+        frame = lineage_frame(spark, options)
+        assert frame.columns == LINEAGE_SCHEMA.names
+        assert sorted(frame.toArrow().to_pylist(), key=str) == sorted(table.to_pylist(), key=str)
+        acknowledged = frame.where("acknowledged IS NOT NULL").count()
+        assert (acknowledged > 0) == (trace is not None)
+
+
 # -- the command ------------------------------------------------------------------------------
 
 
@@ -179,6 +202,12 @@ def test_something_found_is_1_and_told_everywhere(
     assert f"{row['topic']}-{row['partition']}" in told
     assert row["message"] in told
     assert "1 violation." in report.read_text()
+    lineage = pq.read_table(out / "lineage.parquet")
+    assert lineage.schema == LINEAGE_SCHEMA
+    assert (row["topic"], row["partition"]) in zip(
+        *(lineage[name].to_pylist() for name in KEY), strict=True
+    )
+    assert command.out.count("written: ") == 3
     # What was found once is not there for ever.
     assert command(damaged.data, "--rule", "latest-never-back", "--out", out) == 0
     assert pq.read_table(out / "violations.parquet").num_rows == 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.pipeline.audit.lineage.model import Truncation
 from fencepost.pipeline.audit.rule import Violation
 from fencepost.protocol.records import iter_headers
 from fencepost.storage.formats.checkpoints import decode_offsets, encode_offsets
@@ -47,6 +48,14 @@ def of_rule(name: str, found: list[Violation]) -> list[Violation]:
 def test_nothing_is_found_where_nothing_is_wrong(lived: Lived, traced: bool) -> None:
     assert lived.killed.audit(traced=traced) == []
     assert lived.stopped.audit(traced=traced) == []
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_no_replicas_part_where_all_were_truncated(lived: Lived, traced: bool) -> None:
+    for left in (lived.killed, lived.stopped):
+        found = left.lineages(traced=traced)
+        assert set(found) >= {"plain", "tiered", "compacted", "truncated", "unclean"}
+        assert [topic for topic, each in found.items() if any(one.parts for one in each)] == []
 
 
 def test_what_was_lived(lived: Lived) -> None:
@@ -300,6 +309,21 @@ def test_committed_records_that_an_unclean_election_lost(tmp_path: Path) -> None
     found = left.audit()
     assert len(found) == 2
     assert unexplained(found) == []
+    for traced in (True, False):
+        (lineage,) = left.lineages(traced=traced)["t"]
+        assert [(each.broker, each.other) for each in lineage.parted()] == [(1, 2), (1, 3)]
+        lost, kept = lineage.pair(1, 2), lineage.pair(2, 1)
+        assert lost is not None
+        assert kept is not None
+        (range_,) = lost.single
+        assert (range_.start, range_.end, range_.committed_end) == (6, 15, 15)
+        assert range_.acknowledged == (9 if traced else None)
+        assert lost.truncation == Truncation(offset=6, records=9)
+        assert kept.answer is not None
+        assert (kept.answer.asked_epoch, kept.answer.end_offset) == (range_.epoch, 6)
+        assert lineage.leader is not None
+        assert lineage.leader.broker == 2
+    assert len(left.lineages()["again"]) == 2
 
 
 # -- tier-and-log ---------------------------------------------------------------------------------

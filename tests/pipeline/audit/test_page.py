@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -10,9 +11,12 @@ from typer.main import get_command
 
 from docs.generate import ROOT
 from fencepost.cli.commands import make_app
+from fencepost.pipeline.audit.lineage.model import Relation
+from fencepost.pipeline.audit.lineage.table import LINEAGE_SCHEMA, RowKind
 from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA
 from fencepost.pipeline.audit.rules import RULES
 from tests.harness.pages import Reader, follow_in_session, reader
+from tests.harness.recorded_cluster import recorded
 from tests.harness.require import tool
 
 if TYPE_CHECKING:
@@ -36,7 +40,7 @@ def test_a_reader_who_follows_the_page_sees_what_it_says(
 
 
 def test_every_block_is_tried() -> None:
-    blocks = re.findall(r"<!-- (?:run|serve) -->\n```[a-z]+\n", PAGE)
+    blocks = re.findall(r"<!-- (?:run|serve|notebook) -->\n```[a-z]+\n", PAGE)
     assert PAGE.count("```") == 2 * len(blocks)
 
 
@@ -51,12 +55,30 @@ def test_every_rule_is_told_with_what_it_cannot() -> None:
     assert f"The last {len(with_trace)} need a trace." in " ".join(PAGE.split())
 
 
+def names_in(table: str) -> list[str]:
+    """What the first column of a table names, by the head of the table."""
+    rows = PAGE.partition(f"| {table} |")[2].partition("\n\n")[0].splitlines()
+    return [name for row in rows[1:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+
+
 def test_every_column_is_told() -> None:
-    table = PAGE.partition("| column |")[2].partition("\n\n")[0]
-    documented = [
-        name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])
-    ]
-    assert documented == VIOLATION_SCHEMA.names
+    assert names_in("column") == VIOLATION_SCHEMA.names
+    assert names_in("lineage column") == LINEAGE_SCHEMA.names
+    assert names_in("kind") == list(RowKind)
+    (relations,) = re.findall(r"^\| `relation` .*$", PAGE, re.MULTILINE)
+    assert set(Relation) <= set(re.findall(r"`(\w+)`", relations))
+
+
+def test_the_python_example_makes_a_data_frame(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    there = recorded(tmp_path, seed=3, minutes=1)
+    (example,) = re.findall(r"<!-- notebook -->\n```python\n(.*?)```", PAGE, re.DOTALL)
+    for name, path in (("kafka", there.data), ("seen", there.trace)):
+        assert f'"{name}"' in example
+        example = example.replace(f'"{name}"', repr(str(path)))
+    exec(compile(example, "audit.md", "exec"), {"spark": spark})
+    assert capsys.readouterr().out.count("|ancestor_end|") == 2
 
 
 def test_the_options_are_told() -> None:

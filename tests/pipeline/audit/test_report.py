@@ -14,8 +14,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from fencepost.pipeline.audit.job import AuditResult
+from fencepost.pipeline.audit.lineage.epoch_runs import EpochRun
 from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure
 from fencepost.pipeline.audit.report import MAX_DRAWN, MAX_FINDINGS, MAX_LISTED, write_report
+from fencepost.pipeline.audit.report.lineage_lanes import stack
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.totals import (
     select_findings,
@@ -126,6 +128,44 @@ def test_findings_are_told_and_marked(tmp_path: Path) -> None:
     assert not any(name.startswith("findings") for name in parts(clean.drawings[0]))
 
 
+def test_the_lineage_is_a_table_and_lanes(tmp_path: Path) -> None:
+    made = page(tmp_path, findings([summary(0, segments=4)]))
+    words = " ".join(made.words.split())
+    assert {"lineage-1", "lineage-2", "parts-0"} <= parts(made.drawings[0])
+    row = words[words.index(" Lineage partition") : words.index(" Partitions ")]
+    assert "orders-0 broker 1 epoch 0 from 0 to 39" in row
+    assert "broker 2 leads epoch 0 from 0 to 19, epoch 1 from 20 to 39" in row
+    parting = "broker 1 (epoch 0) and broker 2 (epoch 1) part at offset 20"
+    assert row.count(parting) == 1
+    assert row.count(" 20 20 ") == 1  # records that broker 1 has alone, and would truncate
+    assert "broker 2 answers OffsetForLeaderEpoch of epoch 0: epoch 0 ends at 20" in words
+
+
+def test_replicas_that_agree_have_lanes_without_a_mark(
+    tmp_path: Path, history: AuditResult
+) -> None:
+    made = page(tmp_path, history)
+    names = re.findall(r'<details id="([^"]+)"', made.text)
+    for each in history.summaries:
+        drawn = parts(made.drawings[names.index(f"{each.topic}-{each.partition}")])
+        (lineage,) = each.lineages
+        for side in lineage.sides:
+            name = "tier" if side.broker is None else str(side.broker)
+            assert f"lineage-{name}" in drawn
+            assert (f"watermark-{name}" in drawn) == (side.high_watermark is not None)
+        assert not any(name.startswith("parts-") for name in drawn)
+    assert " part at offset " not in made.words
+
+
+def test_ranges_of_the_tier_that_overlap_are_drawn_below_each_other() -> None:
+    def run(epoch: int, start: int, end: int) -> EpochRun:
+        return EpochRun(epoch=epoch, start=start, end=end, batches=1, records=end - start)
+
+    assert stack([run(0, 0, 20), run(1, 10, 30), run(2, 20, 40), run(3, 15, 16)]) == [0, 1, 0, 2]
+    assert stack([run(0, 0, 20), run(1, 20, 30)]) == [0, 0]
+    assert stack([]) == []
+
+
 def test_what_failed_is_no_clean_bill(tmp_path: Path) -> None:
     failure = RuleFailure(rule="torn-tail", topic="orders", partition=0, reason="line\nOops: why")
     made = page(tmp_path, findings([summary(0, failures=[failure])]))
@@ -154,6 +194,7 @@ def test_what_is_not_drawn_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         f"{MAX_LISTED:,} of {MAX_LISTED + 2:,}",
         "thinned out to what limits each stretch of time: log end 50 of 9,000",
         "900 segments of broker 1 as 3",
+        "200 of 300 ranges of epochs of broker 1",
         "0 of 777 elections",
     ):
         assert said in " ".join(made.words.split())
@@ -167,6 +208,10 @@ def _long(short: PartitionSummary) -> PartitionSummary:
         # So that it is what is drawn.
         rule_counts=tuple(replace(each, found=9) for each in short.rule_counts),
         replicas=tuple(replace(each, segments=900) for each in short.replicas),
+        lineages=tuple(
+            replace(each, sides=tuple(replace(one, runs=one.runs[:1] * 300) for one in each.sides))
+            for each in short.lineages
+        ),
         history=replace(
             short.history, log_end=replace(short.history.log_end, total=9000), elections_total=777
         ),

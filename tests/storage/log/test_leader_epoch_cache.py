@@ -1,6 +1,13 @@
 import pytest
 
-from fencepost.storage.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
+from fencepost.storage.log.leader_epoch_cache import (
+    UNDEFINED_END_OFFSET,
+    EpochEndOffset,
+    EpochEntry,
+    LeaderEpochCache,
+    TruncationStep,
+    truncation_step,
+)
 
 
 def cache(*entries: tuple[int, int]) -> LeaderEpochCache:
@@ -123,3 +130,22 @@ def test_clearing() -> None:
     known = cache(*HISTORY)
     known.clear()
     assert known.entries() == ()
+
+
+@pytest.mark.parametrize(
+    ("leader", "own", "step"),
+    [
+        # Both know the epoch: the log that ends it first decides.
+        ((1, 10), (1, 12), (10, True)),
+        ((1, 12), (1, 10), (10, True)),
+        # The follower does not know it: newer ones go, and it asks again (KIP-279).
+        ((2, 25), (1, 20), (20, False)),
+        # It knows none that is as old.
+        ((2, 25), UNDEFINED_END_OFFSET, (25, True)),
+    ],
+)
+def test_a_follower_truncates_to_where_an_epoch_ends_in_both_logs(
+    leader: tuple[int, int], own: tuple[int, int], step: tuple[int, bool]
+) -> None:
+    found = truncation_step(EpochEndOffset(*leader), EpochEndOffset(*own))
+    assert found == TruncationStep(*step)

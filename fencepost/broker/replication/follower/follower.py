@@ -56,6 +56,7 @@ from fencepost.protocol.messages.fetch import FetchResponse, PartitionData
 from fencepost.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
 from fencepost.protocol.records import CorruptBatch
 from fencepost.storage.files.file_system import StorageFailure
+from fencepost.storage.log.leader_epoch_cache import EpochEndOffset, truncation_step
 
 FIRST_FETCH_WITH_DIVERGENCE: Final = 12
 
@@ -423,9 +424,10 @@ class Follower:
         :param epoch: The leader's largest epoch that is not above the own newest, and its end.
         :returns: Whether both logs know that epoch; if not, an older one has to be compared.
         """
-        own_epoch, own_end = self.replica.end_offset_for_epoch(epoch)
-        self.truncate(end_offset if own_epoch < 0 else min(end_offset, own_end))
-        return own_epoch == epoch or own_epoch < 0
+        own = EpochEndOffset(*self.replica.end_offset_for_epoch(epoch))
+        step = truncation_step(EpochEndOffset(epoch, end_offset), own)
+        self.truncate(step.offset)
+        return step.is_common
 
     def truncate(self, offset: int) -> None:
         """Cut there, if the log goes on so far; epochs that begin there or later go anyway.

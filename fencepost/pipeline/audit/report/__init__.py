@@ -19,6 +19,8 @@ from fencepost.pipeline.audit.partition_summary import (
     PartitionSummary,
     ReplicaInventory,
 )
+from fencepost.pipeline.audit.report.lineage_lanes import MAX_RUNS, lane_name
+from fencepost.pipeline.audit.report.lineage_rows import lineage_notes, lineage_rows
 from fencepost.pipeline.audit.report.plots import Mark, render_svg
 from fencepost.pipeline.audit.totals import (
     FindingRow,
@@ -67,6 +69,8 @@ class Drawing:
     svg: str
     notes: tuple[str, ...]
     """What the picture does not show."""
+    lineage: tuple[str, ...]
+    """The lineage in words, where sides part."""
 
 
 def write_report(path: Path, findings: AuditResult, *, made: datetime | None = None) -> None:
@@ -86,6 +90,7 @@ def write_report(path: Path, findings: AuditResult, *, made: datetime | None = N
     environment.filters |= {"bytes": bytes_text, "count": count_text, "place": replica_text}
     rows = findings.violations.to_pylist()
     summaries = rank_partitions(findings.summaries)
+    listed = sorted(summaries[:MAX_LISTED], key=lambda summary: summary.key)
     page = environment.get_template(_TEMPLATE).render(
         options=findings.options,
         made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
@@ -99,7 +104,8 @@ def write_report(path: Path, findings: AuditResult, *, made: datetime | None = N
         findings=[_finding(row) for row in select_findings(rows, MAX_FINDINGS)],
         findings_of=findings.violation_count + findings.explained_count,
         drawings=_drawings(summaries[:MAX_DRAWN], rows),
-        summaries=sorted(summaries[:MAX_LISTED], key=lambda summary: summary.key),
+        summaries=listed,
+        lineage=list(lineage_rows(listed)),
         summary_count=len(summaries),
         totals=describe_totals(findings),
         cluster_metadata=findings.cluster_metadata.lines,
@@ -174,6 +180,7 @@ def _drawings(summaries: Sequence[PartitionSummary], rows: Sequence[FindingRow])
             summary=summary,
             svg=render_svg(summary, marks[summary.key][:_MAX_MARKS], name=f"p{number}"),
             notes=tuple(_notes(summary, len(marks[summary.key]))),
+            lineage=tuple(lineage_notes(summary)),
         )
         for number, summary in enumerate(summaries)
     ]
@@ -202,6 +209,10 @@ def _notes(summary: PartitionSummary, marks: int) -> Iterable[str]:
         if inventory.segments > len(inventory.spans):
             where = replica_text(inventory)
             yield f"{inventory.segments:,} segments of {where} as {len(inventory.spans)}"
+    for lineage in summary.lineages:
+        for side in lineage.sides:
+            if len(side.runs) > MAX_RUNS:
+                yield f"{MAX_RUNS} of {len(side.runs):,} ranges of epochs of {lane_name(side)}"
     if marks > _MAX_MARKS:
         yield f"{_MAX_MARKS} of {marks:,} findings are marked"
 

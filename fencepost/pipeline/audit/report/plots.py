@@ -1,4 +1,4 @@
-"""One partition drawn: its offsets over time, how far its followers were behind, and its segments.
+"""One partition drawn: its offsets over time, the lag of its followers, segments and lineage.
 
 Figures are made without pyplot, which would keep them all, and come as SVG whose text is text.
 """
@@ -23,6 +23,7 @@ from fencepost.pipeline.audit.partition_summary import (
     ReplicaInventory,
     TimeSeries,
 )
+from fencepost.pipeline.audit.report.lineage_lanes import LANE, draw_lanes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,13 +99,15 @@ def render_svg(summary: PartitionSummary, wrong: Sequence[Mark], *, name: str) -
 
 
 def make_figure(summary: PartitionSummary, wrong: Sequence[Mark]) -> Figure:
-    """Up to three plots above each other, as there is something to show."""
+    """Up to four plots above each other, as there is something to show."""
     history = summary.history
+    lanes = sum(len(each.sides) for each in summary.lineages)
     lags = history is not None and bool(history.lag)
     heights = [
         2.0 if history else 0,
         0.8 if lags else 0,
         0.2 + 0.34 * max(len(summary.replicas), 1),
+        0.2 + LANE * lanes if lanes else 0,
     ]
     kept = [height for height in heights if height]
     made = Figure(figsize=(_WIDTH, sum(kept) + _BETWEEN * len(kept)))
@@ -115,7 +118,11 @@ def make_figure(summary: PartitionSummary, wrong: Sequence[Mark]) -> Figure:
     if history is not None and lags:
         axes[1].sharex(axes[0])
         _draw_lag(axes[1], history)
-    _draw_segments(axes[-1], summary.replicas, wrong)
+    _draw_segments(axes[-2 if lanes else -1], summary.replicas, wrong)
+    if lanes:
+        axes[-1].sharex(axes[-2])
+        draw_lanes(axes[-1], summary.lineages)
+        _scale_offsets(axes[-1])
     return made
 
 
@@ -253,6 +260,10 @@ def _draw_segments(
     axes.set_yticks(range(len(inventories)), [_label(each) for each in inventories])
     axes.set_ylim(len(inventories) - 0.4, -0.6)
     axes.set_xlabel("offsets of segments")
+    _scale_offsets(axes)
+
+
+def _scale_offsets(axes: "Axes") -> None:
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.xaxis.set_major_formatter(_offsets())
 

@@ -1,0 +1,198 @@
+"""The segments of the tier compared with one log, segment by segment.
+
+The tier may have segments of several lineages: what a leader has copied stays when the leader was
+deposed and its log truncated. So each segment parts from a log by itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from fencepost.pipeline.audit.batch_arrays import Batches, Int64Array, batch_differences
+from fencepost.pipeline.audit.lineage.comparison import (
+    BEFORE_START,
+    BEYOND_END,
+    DIVERGING,
+    GAP,
+    SAME,
+    Comparison,
+    LogSide,
+    convergence,
+    last_batch,
+    relate,
+)
+from fencepost.pipeline.audit.lineage.epoch_runs import EpochRuns, epoch_runs, first_conflict
+from fencepost.pipeline.audit.lineage.model import Ancestor, Parting
+from fencepost.pipeline.audit.partition_logs import TierCopy
+from fencepost.storage.log.leader_epoch_cache import EpochEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TierSide:
+    """The finished segments of the tier that have records, prepared to be compared."""
+
+    copies: tuple[TierCopy, ...]
+    """By start offset."""
+    batches: Batches
+    """Of all of them, each once, by epoch and offset."""
+
+    @classmethod
+    def of(cls, copies: Sequence[TierCopy]) -> "TierSide":
+        """Those of some segments whose records are there."""
+        there = tuple(copy for copy in copies if len(copy.batches))
+        batches = _joined([copy.batches for copy in there])
+        return cls(copies=there, batches=batches.select(_distinct(batches)))
+
+    @property
+    def runs(self) -> EpochRuns:
+        """By epoch and offset; a gap ends a run, and runs of different epochs may overlap."""
+        batches = self.batches
+        edges = np.flatnonzero(batches.base[1:] > batches.last[:-1] + 1) + 1
+        parts = np.split(np.arange(len(batches)), edges)
+        return tuple(run for part in parts for run in epoch_runs(batches.select(part)))
+
+    @property
+    def end(self) -> int:
+        """Behind the last offset (exclusive); 0 where there is none."""
+        return int(self.batches.last.max(initial=-1)) + 1
+
+    @property
+    def newest_epoch(self) -> int | None:
+        """The newest epoch of a batch; None without one."""
+        return int(self.batches.epoch[-1]) if len(self.batches) else None
+
+
+def compare_tier(tier: TierSide, log: LogSide, *, compacted: bool) -> tuple[Comparison, Comparison]:
+    """Compare each segment with the log.
+
+    The two part where the first segment does. Their ancestor is the end of what the tier has of the
+    log's lineage, whether the log still holds it or not.
+
+    :param compacted: Whether cleaners may have been over either.
+    :returns: The tier, seen from the log, and the log, seen from the tier.
+    """
+    found = [_compare_copy(copy, log, compacted=compacted) for copy in tier.copies]
+    partings = [each.parting for each in found if each.parting is not None]
+    parting = min(partings, key=lambda each: each.offset, default=None)
+    ancestors = [each.ancestor for each in found if each.ancestor is not None]
+    ancestor = max(ancestors, key=lambda each: each.end, default=None)
+    batches = _joined([copy.batches for copy in tier.copies])
+    relations = np.concatenate([np.zeros(0, np.int64), *(each.relations for each in found)])
+    return (
+        Comparison(
+            parting=parting,
+            ancestor=ancestor,
+            batches=tier.batches,
+            relations=relations[_distinct(batches)],
+        ),
+        Comparison(
+            parting=None if parting is None else parting.reversed(),
+            ancestor=ancestor,
+            batches=log.batches,
+            relations=_seen_from_tier(log, found, ancestor, compacted=compacted),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _CopyComparison:
+    """One segment, seen from a log."""
+
+    start: int
+    parting: Parting | None
+    ancestor: Ancestor | None
+    relations: Int64Array
+    """Of its batches."""
+    window: Int64Array
+    """The batches of the log that may share offsets with it, by number."""
+    log_relations: Int64Array
+    """Of these, seen from the segment."""
+
+
+def _compare_copy(copy: TierCopy, log: LogSide, *, compacted: bool) -> _CopyComparison:
+    own = copy.batches
+    entries = tuple(EpochEntry(*entry) for entry in copy.segment.epochs)
+    window = _overlapping(log.batches, own)
+    near = log.batches.select(window)
+    end = max(int(own.last.max()), int(near.last.max(initial=0))) + 1
+    there = batch_differences(own, near, 0, end, compacted=compacted)
+    back = there and batch_differences(near, own, 0, end, compacted=compacted)
+    conflicts = (
+        first_conflict(epoch_runs(own), log.epochs_against(int(own.epoch.max()))),
+        first_conflict(log.claims, entries),
+        *(found[0].start for found in (there, back) if found),
+    )
+    offset = min((each for each in conflicts if each is not None), default=None)
+    parting = opposite = None
+    if offset is not None:
+        # A log may know a newer epoch from before the segment on.
+        offset = max(offset, int(own.base[0]))
+        parting = Parting(
+            offset=offset,
+            epoch=_epoch_at(own, offset),
+            other_epoch=log.epoch_at(offset),
+            converges_at=convergence(there) if there else None,
+        )
+        opposite = parting.reversed()
+    return _CopyComparison(
+        start=int(own.base[0]),
+        parting=parting,
+        ancestor=last_batch(own, own.last < (log.end if offset is None else min(log.end, offset))),
+        relations=relate(own, log.batches, there, parting, compacted=compacted),
+        window=window,
+        log_relations=relate(near, own, back, opposite, compacted=compacted),
+    )
+
+
+def _seen_from_tier(
+    log: LogSide, found: Sequence[_CopyComparison], ancestor: Ancestor | None, *, compacted: bool
+) -> Int64Array:
+    """The relations of a log's batches to the tier: one segment that has a batch is enough."""
+    end = 0 if ancestor is None else ancestor.end
+    start = min((each.start for each in found), default=0)
+    relations = np.full(len(log.batches), SAME if compacted else GAP)
+    relations[log.batches.last < start] = BEFORE_START
+    relations[log.batches.base >= end] = BEYOND_END
+    held, other = np.zeros((2, len(log.batches)), bool)
+    for each in found:
+        held[each.window] |= each.log_relations == SAME
+        other[each.window] |= each.log_relations == DIVERGING
+    relations[other] = DIVERGING
+    relations[held] = SAME
+    return relations
+
+
+def _overlapping(batches: Batches, own: Batches) -> Int64Array:
+    """The batches of a log that may share offsets with a segment's, by number."""
+    first = int(np.searchsorted(batches.base, own.base[0], side="right")) - 1
+    behind = int(np.searchsorted(batches.base, own.last.max(), side="right"))
+    return np.arange(max(first, 0), max(behind, 0))
+
+
+def _epoch_at(batches: Batches, offset: int) -> int:
+    """The leader epoch at an offset from the first on."""
+    return int(batches.epoch[int(np.searchsorted(batches.base, offset, side="right")) - 1])
+
+
+def _joined(parts: Sequence[Batches]) -> Batches:
+    """The batches of all parts, in their order."""
+    none = np.zeros(0, np.int64)
+    return Batches(
+        **{
+            each.name: np.concatenate([none, *(getattr(part, each.name) for part in parts)])
+            for each in fields(Batches)
+        }
+    )
+
+
+def _distinct(batches: Batches) -> Int64Array:
+    """The numbers of batches of which each is there once, by epoch and offset."""
+    order = np.lexsort((batches.crc, batches.last, batches.base, batches.epoch))
+    kept = batches.select(order)
+    columns = (kept.epoch, kept.base, kept.last, kept.crc)
+    is_new = np.zeros(len(kept), bool)
+    is_new[:1] = True
+    for column in columns:
+        is_new[1:] |= column[1:] != column[:-1]
+    return order[is_new]

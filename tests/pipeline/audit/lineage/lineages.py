@@ -1,0 +1,66 @@
+"""The lineage of a partition that tests make up of rows, and short words for what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from fencepost.pipeline.audit.lineage.model import PartitionLineage, SidePair, SingleRange
+from fencepost.pipeline.audit.lineage.partition_lineage import partition_lineages
+from fencepost.pipeline.audit.rule import (
+    PartitionEvidence,
+    PartitionMetadata,
+    ReplicaMetadata,
+    TierSegment,
+)
+from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
+from tests.pipeline.audit.log_rows import Row, batch
+from tests.pipeline.audit.summaries import NOW_MS
+
+
+def lineages(
+    rows: Sequence[Row],
+    *replicas: ReplicaMetadata,
+    tier: Sequence[TierSegment] = (),
+    trace: pa.Table | None = None,
+    compacted: bool = False,
+) -> tuple[PartitionLineage, ...]:
+    evidence = PartitionEvidence(
+        topic="orders",
+        partition=0,
+        metadata=PartitionMetadata(
+            replicas=replicas, tier=tuple(tier), with_tier=bool(tier), compacted=compacted
+        ),
+        batches=pa.Table.from_pylist(list(rows), schema=BATCHES),
+        now_ms=NOW_MS,
+        traces=None if trace is None else trace.cast(TRACES),
+    )
+    return partition_lineages(evidence)
+
+
+def written(broker: int, *epochs: tuple[int, int, int], size: int = 1) -> list[Row]:
+    """A log: of each epoch the records of some offsets, the last one exclusive.
+
+    :param size: Records of a batch.
+    """
+    return [
+        batch(base, min(base + size, end) - 1, epoch, broker=broker)
+        for epoch, start, end in epochs
+        for base in range(start, end, size)
+    ]
+
+
+def pair(lineage: PartitionLineage, broker: int | None, other: int | None) -> SidePair:
+    found = lineage.pair(broker, other)
+    assert found is not None
+    return found
+
+
+def ranges(found: SidePair) -> list[tuple[str, int, int, int]]:
+    """What the first side has alone: relation, epoch, start and end."""
+    return [(each.relation, each.epoch, each.start, each.end) for each in found.single]
+
+
+def committed(single: SingleRange) -> tuple[int | None, int | None]:
+    return single.committed_end, single.committed_by
