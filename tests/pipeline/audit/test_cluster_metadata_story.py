@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Final
 import pytest
 
 from fencepost.pipeline.audit.cluster_metadata import ClusterMetadata
+from fencepost.pipeline.audit.lineage.description import describe
+from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.metadata_sources import read_cluster_metadata
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.rule import Violation
+from fencepost.pipeline.audit.spark_task import check_partitions
 from fencepost.pipeline.datasource.log_directories import find_log_dirs
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from fencepost.storage.formats.checkpoints import decode_offsets, encode_offsets
@@ -20,6 +24,7 @@ from tests.harness import records
 from tests.pipeline.audit.metadata_stories import Told, told_to_fencepost, told_to_kafka
 from tests.pipeline.audit.rigs import LOG_RULES, followed
 
+_LOST: Final = "10 records of epoch 0, committed by"
 STORIES: Final = {"kafka": told_to_kafka, "fencepost": told_to_fencepost}
 
 
@@ -40,6 +45,13 @@ def audit(folder: Path, *topics: str) -> list[Violation]:
     rows = scan_folder(folder, topics=topics or None, checks=Checks.RECORDS)
     known = read_partition_metadata(folder, topics=topics)
     return followed(rows, None, known, LOG_RULES)
+
+
+def lineages(folder: Path, topic: str) -> tuple[PartitionLineage, ...]:
+    rows = scan_folder(folder, topics=(topic,))
+    known = read_partition_metadata(folder, topics=(topic,))
+    (result,) = check_partitions(rows, None, known, now_ms=0)
+    return result.summary.lineages
 
 
 def test_all_is_known_from_the_beginning(told: Told, metadata: ClusterMetadata) -> None:
@@ -91,6 +103,29 @@ def test_an_unclean_election_explains_what_is_lost(told: Told) -> None:
         "the cluster metadata say that the election of leader epoch 2 was unclean, leader "
         f"{told.late}"
     )
+
+
+def test_the_lineage_of_what_is_lost(told: Told) -> None:
+    """KIP-320: who parts where, what is lost, and what a client and a follower would be told."""
+    (lineage,) = lineages(told.folder, told.lost)
+    first, late = f"broker {told.first}", f"broker {told.late}"
+    parted = f"{first} (epoch 0) and {late} (epoch 2) part at offset 10"
+    # What `late` has committed it may not have written down when it ended.
+    unwritten = re.compile(rf"(?<=leads); high watermark \d+|, committed.* by {late}$")
+    assert [unwritten.sub("", line) for line in describe(lineage)] == [
+        f"{first}: epoch 0 from 0 to 19; high watermark 20",
+        f"{late}: epoch 0 from 0 to 9, epoch 2 from 10 to 24; leads",
+        f"{parted}; their common ancestor is offset 9 of epoch 0",
+        f"{first} alone has offsets 10 to 19, which {late} does not have: {_LOST} {first}",
+        f"{late} alone has offsets 10 to 24, which {first} does not have: 15 records of epoch 2",
+        f"{first} would truncate to 10 as follower of {late}, and lose 10 records",
+        f"{late} answers OffsetForLeaderEpoch of epoch 0: epoch 0 ends at 10",
+    ]
+
+
+def test_a_replica_that_is_behind_parts_from_none(told: Told) -> None:
+    (lineage,) = lineages(told.folder, told.kept)
+    assert not lineage.parts
 
 
 def test_where_all_elections_were_clean_it_is_a_violation(told: Told, tmp_path: Path) -> None:
