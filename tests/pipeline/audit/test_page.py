@@ -40,7 +40,7 @@ def test_a_reader_who_follows_the_page_sees_what_it_says(
 
 
 def test_every_block_is_tried() -> None:
-    blocks = re.findall(r"<!-- (?:run|serve|notebook) -->\n```[a-z]+\n", PAGE)
+    blocks = re.findall(r"<!-- (?:run|serve|notebook(?:: \w+)?) -->\n```[a-z]+\n", PAGE)
     assert PAGE.count("```") == 2 * len(blocks)
 
 
