@@ -233,7 +233,7 @@ def _summary(
     rows = tuple(_rule_row(each) for each in totals_by_rule(findings))
     yield Table(("rule", "", "violations", "explained", "partitions"), rows)
     yield line()
-    yield from _lineage(findings, everywhere=with_lineage)
+    yield from lineage_blocks(findings, everywhere=with_lineage)
     incidents = findings.incidents
     for incident in incidents[:MAX_SHOWN]:
         yield from _incident(incident)
@@ -250,7 +250,7 @@ def _summary(
     yield line(_verdict(findings))
 
 
-def _lineage(findings: AuditResult, *, everywhere: bool) -> Iterator[Block]:
+def lineage_blocks(findings: AuditResult, *, everywhere: bool) -> Iterator[Block]:
     """The lineage of partitions whose replicas part, or of all."""
     from fencepost.pipeline.audit.lineage.description import describe
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from fencepost.cli.audit import exit_code
+from fencepost.cli.audit import MAX_PARTED, exit_code, lineage_blocks
 from fencepost.cli.commands import run
+from fencepost.cli.output import plain_lines
 from fencepost.pipeline.audit.job import AuditOptions, AuditResult, audit
 from fencepost.pipeline.audit.lineage.data_frame import lineage_frame
 from fencepost.pipeline.audit.lineage.table import LINEAGE_SCHEMA
@@ -179,6 +181,12 @@ def test_nothing_found_is_0(
         assert f"{name} " in command.out
     assert "needs --trace" not in command.out
     assert command.error == ""
+    assert "lineage  t-0" not in command.out
+    assert command(clean.data, "--rule", CRC, "--lineage") == 0
+    told = command.out.partition("lineage  t-0\n")[2].partition("\n\n")[0].splitlines()
+    assert re.match(r"  broker \d: epoch \d+ from \d+ to \d+", told[0])
+    assert sum(line.count("; leads") for line in told) == 1
+    assert any(line.startswith("  the tier: ") for line in told)
 
 
 def test_something_found_is_1_and_told_everywhere(
@@ -207,7 +215,7 @@ def test_something_found_is_1_and_told_everywhere(
     assert (row["topic"], row["partition"]) in zip(
         *(lineage[name].to_pylist() for name in KEY), strict=True
     )
-    assert command.out.count("written: ") == 3
+    assert command.out.count("written: ") == 4
     # What was found once is not there for ever.
     assert command(damaged.data, "--rule", "latest-never-back", "--out", out) == 0
     assert pq.read_table(out / "violations.parquet").num_rows == 0
@@ -297,6 +305,23 @@ def test_what_the_job_cannot_read_is_2(
     what = f"{path}, line 1 is none of serve --trace"
     assert command.error.startswith(f"fencepost: the job failed: {what}")
     assert (command.out, command.error.count("\n")) == ("", 1)
+
+
+def test_the_lineage_is_printed_where_replicas_part_or_where_it_is_asked_for() -> None:
+    parted = findings([summary(number) for number in range(MAX_PARTED + 2)])
+
+    def printed(found: AuditResult, *, everywhere: bool) -> list[str]:
+        blocks = lineage_blocks(found, everywhere=everywhere)
+        return [text for block in blocks for text in plain_lines(block)]
+
+    some = printed(parted, everywhere=False)
+    assert sum(line.startswith("parted  orders-") for line in some) == MAX_PARTED
+    assert "2 more partitions part; --lineage tells them" in some
+    everything = printed(parted, everywhere=True)
+    assert sum(line.startswith("parted  orders-") for line in everything) == MAX_PARTED + 2
+    assert not any("more partitions" in line for line in everything)
+    agreed = [replace(each, lineages=()) for each in parted.summaries]
+    assert printed(findings(agreed), everywhere=False) == []
 
 
 def test_a_rule_that_failed_is_2_unless_something_was_found() -> None:

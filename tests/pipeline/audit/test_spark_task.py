@@ -12,6 +12,7 @@ from pyspark import cloudpickle
 
 from fencepost.pipeline.audit import spark_task as examining
 from fencepost.pipeline.audit.job import AuditOptions, bucket_functions
+from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.partition_summary import from_json, to_json
 from fencepost.pipeline.audit.rule import (
     PartitionEvidence,
@@ -194,6 +195,21 @@ def test_a_rule_that_fails_hides_nothing_of_the_others(rules: Rules) -> None:
     assert failure.last_line == "ZeroDivisionError: by what?"
     assert [each.rule for each in found.summary.rule_counts] == ["look", "finds"]
     assert len(found.violations) == 1
+
+
+def test_a_lineage_that_fails_hides_nothing_of_the_rules(
+    rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: PartitionEvidence) -> tuple[PartitionLineage, ...]:
+        raise ZeroDivisionError("by what?")
+
+    rules.add("finds", lambda _: iter([violation(rule="finds")]))
+    (sound,) = run(batches({}))
+    assert [len(each.sides) for each in sound.summary.lineages] == [1]
+    monkeypatch.setattr(examining, "partition_lineages", fail)
+    (found,) = run(batches({}))
+    assert [each.rule for each in found.summary.failures] == ["lineage"]
+    assert (found.summary.lineages, len(found.violations)) == ((), 1)
 
 
 def test_findings_without_end_are_counted_and_not_all_told(rules: Rules) -> None:

@@ -314,6 +314,17 @@ def test_a_tier_with_an_older_lineage_parts_segment_by_segment() -> None:
     assert ranges(pair(lineage, 1, None)) == [("diverging", 2, 45, 50), ("beyond_end", 2, 50, 60)]
 
 
+def test_the_tier_parts_where_its_first_segment_does() -> None:
+    rows = written(1, (1, 0, 40), (2, 40, 70))
+    rows += in_tier("a", *written(1, (1, 40, 50))) + in_tier("b", *written(1, (1, 50, 60)))
+    segments = [copied("a", 40, 49, (1, 40)), copied("b", 50, 59, (1, 50))]
+    for there, offset in ((segments, 40), (segments[1:], 50)):
+        (lineage,) = lineages(rows, replica(1, epochs=((1, 0), (2, 40))), tier=there)
+        assert pair(lineage, None, 1).parting == Parting(
+            offset=offset, epoch=1, other_epoch=2, converges_at=None
+        )
+
+
 def test_an_older_lineage_in_the_tier_shows_when_the_log_itself_is_gone_there() -> None:
     rows = written(1, (2, 60, 70)) + in_tier("b", *written(1, (1, 30, 50)))
     (lineage,) = lineages(

@@ -148,6 +148,7 @@ def test_what_is_left_out_is_counted() -> None:
     text = "\n".join(describe(replace(lineage, sides=lineage.sides[:1])))
     assert f"broker 1: {20 - MAX_RUNS} ranges before, epoch {20 - MAX_RUNS} from" in text
     assert f"broker 1 alone has {10 - MAX_RANGES} ranges more" in text
+    assert "OffsetForLeaderEpoch" not in text, "they do not part"
     (lineage,) = lineages([], replica(1), replica(2, epochs=None))
     assert list(describe(lineage)) == ["broker 1: no batch; leads", "broker 2: no batch"]
 
