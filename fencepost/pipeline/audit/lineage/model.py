@@ -123,7 +123,8 @@ class SideLineage:
     newest_epoch: int | None
     """That it knows, from its batches and its checkpoint."""
     leads: bool
-    """Whether it led last, by the trace; without one, whether it knows the newest epoch."""
+    """Whether it led last, by the cluster metadata and the trace; without both, whether it knows
+    the newest epoch."""
     runs: EpochRuns
     """In the tier epochs may overlap: it may have segments of several lineages."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fencepost.pipeline.audit.cluster_metadata import PartitionIncarnation
 from fencepost.pipeline.audit.lineage.comparison import Comparison, LogSide, compare_logs
 from fencepost.pipeline.audit.lineage.model import (
     EpochAnswer,
@@ -42,17 +43,12 @@ def partition_lineages(evidence: PartitionEvidence) -> tuple[PartitionLineage, .
     incarnation = None if evidence.traces is None else evidence.last_incarnation
     found = []
     for topic_logs in logs_by_incarnation(evidence):
-        topic_id = _topic_id(topic_logs)
+        topic_id = topic_logs.topic_id
         is_traced = incarnation is not None and (
             topic_id is None or incarnation.topic_id in (None, topic_id)
         )
         found.append(_lineage(evidence, topic_logs, topic_id, incarnation if is_traced else None))
     return tuple(found)
-
-
-def _topic_id(topic_logs: IncarnationLogs) -> str | None:
-    ids = (log.metadata.topic_id for log in topic_logs.logs)
-    return next((topic_id for topic_id in ids if topic_id is not None), None)
 
 
 def _lineage(
@@ -74,9 +70,11 @@ def _lineage(
         acknowledged=None if incarnation is None else acknowledged_batches(incarnation),
         next_epoch=max((epoch for epoch in newest if epoch is not None), default=-1) + 1,
     )
+    cluster = evidence.metadata.cluster.incarnation(topic_id)
+    leader = _leader(tuple(logs.values()), cluster, incarnation)
     return PartitionLineage(
         topic_id=topic_id,
-        sides=tuple(_sides(logs, tier, _leader(tuple(logs.values()), incarnation))),
+        sides=tuple(_sides(logs, tier, leader)),
         pairs=tuple(pairs.made()),
     )
 
@@ -96,11 +94,21 @@ def _compare_all(
         yield (log.broker, _TIER), back
 
 
-def _leader(logs: Sequence[LogSide], incarnation: TopicIncarnation | None) -> int | None:
-    """The broker that led last, by the trace; else the one that knows the newest leader epoch."""
-    terms = () if incarnation is None else incarnation.leader_terms
-    if terms and any(log.broker == terms[-1].leader for log in logs):
-        return terms[-1].leader
+def _leader(
+    logs: Sequence[LogSide],
+    metadata: PartitionIncarnation | None,
+    incarnation: TopicIncarnation | None,
+) -> int | None:
+    """The broker that led last, by the cluster metadata and the trace.
+
+    Where they name none whose log is there, the broker that knows the newest leader epoch.
+    """
+    terms = [] if incarnation is None else [(t.epoch, t.leader) for t in incarnation.leader_terms]
+    if metadata is not None:
+        terms += [(each.leader_epoch, each.leader) for each in metadata.elections]
+    _, leader = max((term for term in terms if term[1] >= 0), default=(-1, -1))
+    if any(log.broker == leader for log in logs):
+        return leader
     known = [(log.epochs[-1].epoch, log.end, -log.broker) for log in logs if log.epochs]
     if not known:
         return None

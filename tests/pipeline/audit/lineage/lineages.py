@@ -6,6 +6,12 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from fencepost.broker.metadata.image import PartitionImage
+from fencepost.pipeline.audit.cluster_metadata import (
+    LeaderElection,
+    PartitionClusterMetadata,
+    PartitionIncarnation,
+)
 from fencepost.pipeline.audit.lineage.model import PartitionLineage, SidePair, SingleRange
 from fencepost.pipeline.audit.lineage.partition_lineage import partition_lineages
 from fencepost.pipeline.audit.rule import (
@@ -25,12 +31,21 @@ def lineages(
     tier: Sequence[TierSegment] = (),
     trace: pa.Table | None = None,
     compacted: bool = False,
+    elections: Sequence[tuple[int, int]] = (),
 ) -> tuple[PartitionLineage, ...]:
+    """What rows come to.
+
+    :param elections: Leaders and their epochs, by the cluster metadata.
+    """
     evidence = PartitionEvidence(
         topic="orders",
         partition=0,
         metadata=PartitionMetadata(
-            replicas=replicas, tier=tuple(tier), with_tier=bool(tier), compacted=compacted
+            replicas=replicas,
+            tier=tuple(tier),
+            with_tier=bool(tier),
+            compacted=compacted,
+            cluster=PartitionClusterMetadata(incarnations=(_elected(elections),)),
         ),
         batches=pa.Table.from_pylist(list(rows), schema=BATCHES),
         now_ms=NOW_MS,
@@ -64,3 +79,27 @@ def ranges(found: SidePair) -> list[tuple[str, int, int, int]]:
 
 def committed(single: SingleRange) -> tuple[int | None, int | None]:
     return single.committed_end, single.committed_by
+
+
+def _elected(elections: Sequence[tuple[int, int]]) -> PartitionIncarnation:
+    return PartitionIncarnation(
+        topic_id="a",
+        created=None,
+        deleted=None,
+        elections=tuple(
+            LeaderElection(
+                offset=epoch,
+                time_ms=None,
+                leader=leader,
+                leader_epoch=epoch,
+                partition_epoch=epoch,
+                isr=(leader,),
+                elr=(),
+                is_recovering=False,
+                is_unclean=None,
+            )
+            for leader, epoch in elections
+        ),
+        assignments=(),
+        last=PartitionImage(replicas=(), isr=(), leader=-1),
+    )

@@ -95,11 +95,20 @@ def test_the_trace_tells_what_was_acknowledged() -> None:
     assert [each.acknowledged for each in pair(lineage, 2, 1).single] == [0]
 
 
-def test_the_trace_tells_who_led_last() -> None:
-    trace = traces(event("topic_created", topic="orders", leaders=[[1, 0]]))
-    (lineage,) = lineages([*OLD, *NEW], *UNCLEAN_LOSS, trace=trace)
-    assert lineage.leader is not None
-    assert lineage.leader.broker == 1
+def test_cluster_metadata_and_the_trace_tell_who_led_last() -> None:
+    def leader(*elections: tuple[int, int], traced: bool = False) -> int | None:
+        trace = traces(event("topic_created", topic="orders", leaders=[[1, 5]]))
+        (lineage,) = lineages(
+            [*OLD, *NEW], *UNCLEAN_LOSS, trace=trace if traced else None, elections=elections
+        )
+        return None if lineage.leader is None else lineage.leader.broker
+
+    assert leader() == 2
+    assert leader(traced=True) == 1
+    assert leader((2, 4), (1, 5), (-1, 6)) == 1
+    assert leader((2, 6), traced=True) == 2
+    # Its log is not there: then the newest epoch decides.
+    assert leader((1, 5), (3, 6)) == 2
 
 
 def test_a_replica_that_is_held_back_has_not_parted() -> None:
