@@ -58,7 +58,9 @@ def _lineage(
     incarnation: TopicIncarnation | None,
 ) -> PartitionLineage:
     logs = {log.broker: LogSide.of(log) for log in topic_logs.logs}
-    tier = TierSide.of(tier_copies(evidence, topic_logs.tier))
+    tier = TierSide.of(
+        tier_copies(evidence, topic_logs.tier), is_read=evidence.metadata.with_objects
+    )
     compacted = may_be_compacted(evidence)
     seen = dict(_compare_all(tuple(logs.values()), tier, compacted=compacted))
     newest = [tier.newest_epoch, *(log.newest_epoch for log in logs.values())]
@@ -88,7 +90,7 @@ def _compare_all(
             there, back = compare_logs(one, other, compacted=compacted)
             yield (one.broker, other.broker), there
             yield (other.broker, one.broker), back
-    for log in logs if tier.copies else ():
+    for log in logs if tier.segments else ():
         there, back = compare_tier(tier, log, compacted=compacted)
         yield (_TIER, log.broker), there
         yield (log.broker, _TIER), back
@@ -129,7 +131,7 @@ def _sides(
             leads=broker == leader,
             runs=log.runs,
         )
-    if tier.copies:
+    if tier.segments:
         yield SideLineage(
             broker=_TIER,
             start=int(tier.batches.base.min()),

@@ -32,10 +32,12 @@ def lineages(
     trace: pa.Table | None = None,
     compacted: bool = False,
     elections: Sequence[tuple[int, int]] = (),
+    with_objects: bool = True,
 ) -> tuple[PartitionLineage, ...]:
     """What rows come to.
 
     :param elections: Leaders and their epochs, by the cluster metadata.
+    :param with_objects: Whether the objects of the tier were read.
     """
     evidence = PartitionEvidence(
         topic="orders",
@@ -44,6 +46,7 @@ def lineages(
             replicas=replicas,
             tier=tuple(tier),
             with_tier=bool(tier),
+            with_objects=with_objects,
             compacted=compacted,
             cluster=PartitionClusterMetadata(incarnations=(_elected(elections),)),
         ),

@@ -377,12 +377,6 @@ def test_the_tier_tells_that_what_it_shares_was_committed() -> None:
     assert committed(lost) == (12, None)
 
 
-def test_a_segment_whose_records_are_not_there_is_no_side() -> None:
-    gone = copied("a", 0, 11)
-    (lineage,) = lineages(OLD, replica(1), tier=[gone])
-    assert [side.broker for side in lineage.sides] == [1]
-
-
 def test_other_batches_in_the_tier_part_although_the_epochs_agree() -> None:
     copy = in_tier("a", *written(1, (0, 0, 12)))
     copy[3] |= {"crc": 1}
@@ -392,3 +386,36 @@ def test_other_batches_in_the_tier_part_although_the_epochs_agree() -> None:
     )
     assert ranges(pair(lineage, None, 1)) == [("diverging", 0, 3, 4)]
     assert ranges(pair(lineage, 1, None)) == [("diverging", 0, 3, 4), ("beyond_end", 0, 12, 15)]
+
+
+def test_of_a_tier_whose_objects_were_not_read_the_metadata_tell_the_epochs() -> None:
+    rows = written(1, (1, 35, 40), (2, 40, 60))
+    (lineage,) = lineages(
+        rows,
+        replica(1, segments=(35,), epochs=((1, 0), (2, 40))),
+        tier=[
+            copied("a", 0, 29, (1, 0)),
+            copied("b", 30, 49, (1, 30)),
+            copied("c", 30, 69, (1, 30), (2, 40)),
+        ],
+        with_objects=False,
+    )
+    tier = lineage.sides[-1]
+    assert (tier.broker, tier.start, tier.end, tier.newest_epoch) == (None, 0, 70, 2)
+    assert [(run.epoch, run.start, run.end) for run in tier.runs] == [(1, 0, 50), (2, 40, 70)]
+    seen = pair(lineage, None, 1)
+    assert seen.parting == Parting(offset=40, epoch=1, other_epoch=2, converges_at=None)
+    assert seen.ancestor == Ancestor(epoch=2, end=60)
+    assert ranges(seen) == [
+        ("before_start", 1, 0, 35),
+        ("diverging", 1, 40, 50),
+        ("beyond_end", 2, 60, 70),
+    ]
+    assert ranges(pair(lineage, 1, None)) == []
+
+
+def test_a_segment_whose_records_are_lost_is_no_side_though_its_metadata_are_there() -> None:
+    (lineage,) = lineages(OLD, replica(1), tier=[copied("a", 0, 9)], with_objects=True)
+    assert len(lineage.sides) == 1
+    (lineage,) = lineages(OLD, replica(1), tier=[copied("a", 0, 9)], with_objects=False)
+    assert len(lineage.sides) == 2
