@@ -17,7 +17,7 @@ from fencepost.pipeline.audit.job import AuditResult
 from fencepost.pipeline.audit.lineage.epoch_runs import EpochRun
 from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure
 from fencepost.pipeline.audit.report import MAX_DRAWN, MAX_FINDINGS, MAX_LISTED, write_report
-from fencepost.pipeline.audit.report.lineage_lanes import stack
+from fencepost.pipeline.audit.report.lineage_lanes import MAX_RUNS, stack
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.totals import (
     select_findings,
@@ -198,6 +198,12 @@ def test_what_is_not_drawn_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "0 of 777 elections",
     ):
         assert said in " ".join(made.words.split())
+    (lane,) = (
+        each
+        for each in made.drawings[0].iter()
+        if (each.get("id") or "").endswith("-lineage-1") and each.tag.endswith("}g")
+    )
+    assert sum(each.tag.endswith("}path") for each in lane.iter()) == MAX_RUNS
 
 
 def _long(short: PartitionSummary) -> PartitionSummary:

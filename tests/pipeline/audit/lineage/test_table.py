@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pyarrow.compute as pc
+
 from fencepost.pipeline.audit.lineage.description import MAX_RANGES, MAX_RUNS, describe
 from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.lineage.table import LINEAGE_SCHEMA, RowKind, lineage_table
@@ -161,6 +163,9 @@ def test_who_agrees_again_or_knows_no_epoch_is_told_so() -> None:
         "broker 1 (epoch 0) and broker 2 (epoch 0) part at offset 4; their common ancestor is"
         " offset 3 of epoch 0; from offset 5 on they agree again"
     ) in list(describe(lineage))
+    pairs = lineage_table([("orders", 3, (lineage,))]).filter(pc.field("kind") == RowKind.PAIR)
+    assert pairs["parts_at"].to_pylist() == [4, 4]
+    assert pairs["converges_at"].to_pylist() == [5, 5]
     (lineage,) = lineages(written(1, (1, 50, 60)) + written(2, (2, 40, 70)))
     assert (
         "broker 1 (knows no epoch there) and broker 2 (epoch 2) part at offset 40; they have no"
