@@ -48,6 +48,7 @@ _INTERNAL: Final = INTERNAL_TOPICS | {"__share_group_state"}
 _POLICY: Final = "cleanup.policy"
 _DEFAULT_POLICY: Final = "log.cleanup.policy"
 _COMPACT: Final = "compact"
+_TIERED: Final = "remote.storage.enable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,7 @@ def read_partition_metadata(
             with_tier=remote is not None or (listed.is_complete and key in listed.segments),
             with_objects=remote is not None,
             compacted=compacted(*key),
+            tiered=_is_tiered(cluster, key[0]),
             unreadable=tuple(unreadable[key]),
             cluster=cluster.partition(*key),
         )
@@ -158,6 +160,13 @@ def _read(path: Path, decode: Callable[[bytes], T]) -> T | None:
 
 
 # Who is compacted.
+
+
+def _is_tiered(cluster: ClusterMetadata, topic: str) -> bool | None:
+    """Whether its closed segments may be in the tier alone; None where that is unknown."""
+    if cluster.reading.source is None:
+        return None
+    return cluster.topic_configs.get(topic, {}).get(_TIERED, "").lower() == "true"
 
 
 def _compaction_check(

@@ -70,10 +70,17 @@ class PartitionMetadata:
     """Whether the objects of the tier were read too; else no record in it is known."""
     compacted: bool = False
     """Whether offsets may be missing because of ``cleanup.policy=compact``."""
+    tiered: bool | None = None
+    """Whether ``remote.storage.enable`` is set; None where no cluster metadata tell."""
     unreadable: tuple[str, ...] = ()
     """Metadata in the tier that make no sense: which, and why."""
     cluster: PartitionClusterMetadata = field(default_factory=PartitionClusterMetadata)
     """What the cluster metadata say of it."""
+
+    @property
+    def is_local_only(self) -> bool:
+        """Whether a log must hold every record from its log start on, as nothing is tiered."""
+        return self.tiered is False and not self.tier
 
 
 @dataclass(frozen=True, kw_only=True)

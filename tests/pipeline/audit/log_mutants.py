@@ -11,12 +11,22 @@ from typing import Final
 
 import pytest
 
+from fencepost.broker.data_dir.offset_checkpoints import OffsetCheckpoints
 from fencepost.cli import main
+from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from tests.simulation import mutants, tier_mutants
+
+
+def log_start_not_recorded(patch: pytest.MonkeyPatch) -> None:
+    """Segments are deleted at the head, and neither checkpoint knows of it."""
+    patch.setattr(LeaderEpochCache, "truncate_from_start", lambda _cache, _offset: None)
+    patch.setattr(OffsetCheckpoints, "record_log_start", lambda _offsets, _key, _log: None)
+
 
 MUTANTS: Final = {
     "nothing_truncated": mutants.nothing_truncated,
     "everything_closed_deleted": tier_mutants.everything_closed_deleted,
+    "log_start_not_recorded": log_start_not_recorded,
     "epochs_of_segments_forgotten": tier_mutants.epochs_of_segments_forgotten,
 }
 
