@@ -150,6 +150,13 @@ def misplaced(batches: Batches) -> dict[int, int]:
     return {number: int(expected[number]) for number in np.flatnonzero(wrong).tolist()}
 
 
+def share_a_batch(some: Batches, others: Batches) -> bool:
+    """Whether the same batch is in both: at one offset, of one epoch, with one checksum."""
+    _, first, second = np.intersect1d(some.base, others.base, return_indices=True)
+    same = (some.last[first] == others.last[second]) & (some.epoch[first] == others.epoch[second])
+    return bool((same & (some.crc[first] == others.crc[second])).any())
+
+
 def gaps(spans: Iterable[OffsetSpan], start: int, end: int) -> list[OffsetSpan]:
     """What spans, which may overlap, lack from `start` to `end` (exclusive)."""
     found = []

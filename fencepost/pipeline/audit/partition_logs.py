@@ -4,7 +4,8 @@ Logs and segments of one incarnation of the topic belong together. A segment of 
 a log as far as both have one lineage of leader epochs.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ from fencepost.pipeline.audit.batch_arrays import (
     Batches,
     batches_of,
     misplaced,
+    share_a_batch,
 )
 from fencepost.pipeline.audit.rule import (
     PartitionEvidence,
@@ -178,13 +180,14 @@ class IncarnationLogs:
     """Logs and segments of one incarnation: the topic may have been deleted and created again."""
 
     logs: tuple[ReplicaLog, ...]
+    """By broker."""
     tier: tuple[TierSegment, ...]
 
     @property
     def topic_id(self) -> str | None:
-        """Of the topic; None where no log says it."""
-        ids = (log.metadata.topic_id for log in self.logs)
-        return next((each for each in ids if each is not None), None)
+        """The one that most logs say, of as many the first in order; None where no log says one."""
+        ids = Counter(log.metadata.topic_id for log in self.logs if log.metadata.topic_id)
+        return min(ids, key=lambda each: (-ids[each], each), default=None)
 
     @property
     def log_start(self) -> int:
@@ -194,20 +197,34 @@ class IncarnationLogs:
 
 @memoized
 def logs_by_incarnation(evidence: PartitionEvidence) -> list[IncarnationLogs]:
-    """Logs and finished segments of the tier by the topic's id, each log once.
+    """Logs and finished segments of the tier by incarnation, the one of most logs first.
 
-    A log that says none is taken to be of the topic that most are of.
+    Logs with one topic id are of one incarnation, and so are logs of different ids that have a
+    batch in common: then a ``partition.metadata`` is wrong. A log without an id is taken to be of
+    the incarnation that most are of.
     """
     logs = replica_logs(evidence)
     ids = [log.metadata.topic_id for log in logs if log.metadata.topic_id is not None]
     by_count = sorted(set(ids), key=lambda each: (-ids.count(each), each))
-    found = []
+    groups: list[tuple[list[ReplicaLog], list[str | None]]] = []
     for number, topic_id in enumerate(by_count):
-        own = (topic_id, None) if number == 0 else (topic_id,)
-        found.append(
-            _incarnation_logs(evidence, [log for log in logs if log.metadata.topic_id in own], own)
-        )
-    return found or [_incarnation_logs(evidence, logs, None)]
+        own: list[str | None] = [topic_id, None] if number == 0 else [topic_id]
+        members = [log for log in logs if log.metadata.topic_id in own]
+        for others, other_ids in groups:
+            if _share_a_batch(members, others):
+                others.extend(members)
+                other_ids.extend(own)
+                break
+        else:
+            groups.append((members, own))
+    if not groups:
+        return [_incarnation_logs(evidence, logs, None)]
+    return [_incarnation_logs(evidence, members, ids) for members, ids in groups]
+
+
+def _share_a_batch(some: Iterable[ReplicaLog], others: Iterable[ReplicaLog]) -> bool:
+    """Whether two logs have the same batch: at one offset, of one epoch, with one checksum."""
+    return any(share_a_batch(one.batches, other.batches) for one in some for other in others)
 
 
 def logs_of_incarnation(evidence: PartitionEvidence, topic_id: str | None) -> IncarnationLogs:
@@ -224,11 +241,11 @@ def logs_of_incarnation(evidence: PartitionEvidence, topic_id: str | None) -> In
 def _incarnation_logs(
     evidence: PartitionEvidence,
     logs: Iterable[ReplicaLog],
-    topic_ids: tuple[str | None, ...] | None,
+    topic_ids: Collection[str | None] | None,
 ) -> IncarnationLogs:
     tier = (each for each in evidence.metadata.tier if each.finished)
     return IncarnationLogs(
-        logs=tuple(logs),
+        logs=tuple(sorted(logs, key=lambda log: log.broker)),
         tier=tuple(each for each in tier if topic_ids is None or each.topic_id in topic_ids),
     )
 

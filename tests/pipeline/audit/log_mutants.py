@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import sys
 from typing import Final
+from uuid import UUID, uuid4
 
 import pytest
 
+from fencepost.broker.data_dir import partition_directories
 from fencepost.broker.data_dir.offset_checkpoints import OffsetCheckpoints
 from fencepost.cli import main
+from fencepost.storage.formats.checkpoints import encode_partition_metadata
 from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from tests.simulation import mutants, tier_mutants
 
@@ -23,9 +26,19 @@ def log_start_not_recorded(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OffsetCheckpoints, "record_log_start", lambda _offsets, _key, _log: None)
 
 
+def topic_ids_made_up(patch: pytest.MonkeyPatch) -> None:
+    """Each replica's ``partition.metadata`` has a topic id of its own."""
+
+    def encode(_topic_id: UUID) -> bytes:
+        return encode_partition_metadata(uuid4())
+
+    patch.setattr(partition_directories, "encode_partition_metadata", encode)
+
+
 MUTANTS: Final = {
     "nothing_truncated": mutants.nothing_truncated,
     "everything_closed_deleted": tier_mutants.everything_closed_deleted,
+    "topic_ids_made_up": topic_ids_made_up,
     "log_start_not_recorded": log_start_not_recorded,
     "epochs_of_segments_forgotten": tier_mutants.epochs_of_segments_forgotten,
 }

@@ -302,11 +302,15 @@ def test_committed_records_that_an_unclean_election_lost(tmp_path: Path) -> None
         made.stop()
         left = made.left("left")
     found = left.audit(traced=True)
+    (again,) = of_rule("one-topic-id", found)
+    assert again.broker == 1
+    assert "deleted and created again" in (again.explanation or "")
+    found.remove(again)
     assert rules(found) == {"replicas-agree"}
     assert {(each.offset, each.broker) for each in found} == {(6, 1)}
     assert all("unclean" in (each.explanation or "") for each in found)
     assert len(found) == 2
-    found = left.audit()
+    found = left.audit("t")
     assert len(found) == 2
     assert unexplained(found) == []
     for traced in (True, False):

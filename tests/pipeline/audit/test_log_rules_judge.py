@@ -309,7 +309,8 @@ def test_old_formats_can_not_tell() -> None:
 
 def test_topics_of_the_same_name_are_not_compared() -> None:
     rows = [*_OLD, *of_broker(2, batch(0, 4, crc=1))]
-    assert judge(rows, replica(1), replica(2, topic_id="b")) == []
+    found = judge(rows, replica(1), replica(2, topic_id="b"))
+    assert told(found) == [("one-topic-id", None, True)]
     assert len(judge(rows, replica(1), replica(2))) == 1
 
 
