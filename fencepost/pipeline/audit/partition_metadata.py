@@ -125,6 +125,8 @@ def _replica_metadata(replica: Replica, checkpoints: _Checkpoints) -> ReplicaMet
         recovery_point=checkpoints.recovery_points.get(key),
         log_start=checkpoints.log_starts.get(key),
         topic_id=None if topic_id is None else format_uuid(topic_id),
+        leftovers=replica.leftovers,
+        replaced=replica.replaced,
     )
 
 

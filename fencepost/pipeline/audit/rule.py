@@ -40,6 +40,10 @@ class ReplicaMetadata:
     recovery_point: int | None = None
     log_start: int | None = None
     topic_id: str | None = None
+    leftovers: tuple[str, ...] = ()
+    """Names of files on their way in or out: ``.deleted``, ``.cleaned``, ``.swap``; sorted."""
+    replaced: tuple[tuple[int, int], ...] = ()
+    """Offsets of the segments that are left out for a ``.swap``: first and end (exclusive)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from fencepost.storage.formats.file_names import (
     DirectoryState,
     FileKind,
     FileState,
+    PartitionDirectory,
     SegmentFile,
     parse_directory_name,
     parse_segment_file_name,
@@ -82,6 +83,10 @@ class Replica:
     path: Path
     segments: tuple[Segment, ...]
     """In order; the last is the active one."""
+    leftovers: tuple[str, ...] = ()
+    """Names of files on their way in or out: ``.deleted``, ``.cleaned``, ``.swap``; sorted."""
+    replaced: tuple[tuple[int, int], ...] = ()
+    """Offsets of the segments that are left out for a ``.swap``: first and end (exclusive)."""
 
     @property
     def broker(self) -> int:
@@ -178,37 +183,50 @@ def _replicas(log_dir: LogDir, topics: Collection[str] | None) -> Iterator[Repli
             continue
         if parsed.topic == _METADATA_TOPIC or (topics is not None and parsed.topic not in topics):
             continue
-        yield Replica(
-            log_dir=log_dir,
-            topic=parsed.topic,
-            partition=parsed.partition,
-            path=path,
-            segments=_segments(path),
-        )
+        yield _replica(log_dir, path, parsed)
 
 
-def _segments(folder: Path) -> tuple[Segment, ...]:
-    parsed = [parse_segment_file_name(path.name) for path in folder.iterdir()]
+def _replica(log_dir: LogDir, path: Path, named: PartitionDirectory) -> Replica:
+    parsed = [parse_segment_file_name(each.name) for each in path.iterdir()]
     files = [file for file in parsed if file is not None]
-    logs = {
+    live = {
         file.offset: file
         for file in files
         if file.kind is FileKind.LOG and file.state is FileState.LIVE
     }
     swaps = _swaps(files)
-    if swaps:
-        first = swaps[0].offset
-        end = max(_end_of(folder, file) for file in swaps)
-        logs = {offset: file for offset, file in logs.items() if not first <= offset < end}
-        logs |= {file.offset: file for file in swaps}
-    return tuple(
-        Segment(
-            base_offset=offset,
-            log=folder / segment_file_name(*logs[offset]),
-            active=offset == max(logs),
-            swapped=logs[offset].state is FileState.SWAP,
-        )
-        for offset in sorted(logs)
+    replaced = _replaced(path, list(live.values()), swaps)
+    logs = {offset: file for offset, file in live.items() if file not in replaced}
+    logs |= {file.offset: file for file in swaps}
+    return Replica(
+        log_dir=log_dir,
+        topic=named.topic,
+        partition=named.partition,
+        path=path,
+        segments=tuple(
+            Segment(
+                base_offset=offset,
+                log=path / segment_file_name(*logs[offset]),
+                active=offset == max(logs),
+                swapped=logs[offset].state is FileState.SWAP,
+            )
+            for offset in sorted(logs)
+        ),
+        leftovers=tuple(
+            sorted(segment_file_name(*each) for each in files if each.state is not FileState.LIVE)
+        ),
+        replaced=tuple((file.offset, _end_of(path, file)) for file in replaced),
+    )
+
+
+def _replaced(folder: Path, live: list[SegmentFile], swaps: list[SegmentFile]) -> list[SegmentFile]:
+    """The segments that a broker removes when it puts the swaps into their place, in order."""
+    if not swaps:
+        return []
+    end = max(_end_of(folder, file) for file in swaps)
+    return sorted(
+        (file for file in live if swaps[0].offset <= file.offset < end),
+        key=lambda each: each.offset,
     )
 
 
@@ -216,11 +234,14 @@ def _swaps(files: list[SegmentFile]) -> list[SegmentFile]:
     """The ``.log.swap`` that a broker would put into place, in order."""
     unfinished = [file.offset for file in files if file.state is FileState.CLEANED]
     return sorted(
-        file
-        for file in files
-        if file.state is FileState.SWAP
-        and file.kind is FileKind.LOG
-        and (not unfinished or file.offset < min(unfinished))
+        (
+            file
+            for file in files
+            if file.state is FileState.SWAP
+            and file.kind is FileKind.LOG
+            and (not unfinished or file.offset < min(unfinished))
+        ),
+        key=lambda each: each.offset,
     )
 
 

@@ -15,7 +15,9 @@ import pytest
 from fencepost.broker.data_dir import partition_directories
 from fencepost.broker.data_dir.offset_checkpoints import OffsetCheckpoints
 from fencepost.cli import main
+from fencepost.storage.files.file_segment import FileSegment
 from fencepost.storage.formats.checkpoints import encode_partition_metadata
+from fencepost.storage.formats.file_names import FileState
 from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from tests.simulation import mutants, tier_mutants
 
@@ -35,9 +37,21 @@ def topic_ids_made_up(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(partition_directories, "encode_partition_metadata", encode)
 
 
+def swaps_not_finished(patch: pytest.MonkeyPatch) -> None:
+    """Compaction leaves ``.swap`` files, and removes what they are to replace."""
+    whole = FileSegment.rename
+
+    def rename(self: FileSegment, state: FileState) -> None:
+        if state is not FileState.LIVE:
+            whole(self, state)
+
+    patch.setattr(FileSegment, "rename", rename)
+
+
 MUTANTS: Final = {
     "nothing_truncated": mutants.nothing_truncated,
     "everything_closed_deleted": tier_mutants.everything_closed_deleted,
+    "swaps_not_finished": swaps_not_finished,
     "topic_ids_made_up": topic_ids_made_up,
     "log_start_not_recorded": log_start_not_recorded,
     "epochs_of_segments_forgotten": tier_mutants.epochs_of_segments_forgotten,

@@ -165,6 +165,23 @@ def test_swaps_behind_one_that_is_not_finished(tmp_path: Path) -> None:
     assert found == ["0.log", "10.log", "20.log"]
 
 
+def left_over(tmp_path: Path, *files: str) -> tuple[list[str], list[tuple[int, int]]]:
+    """Files on their way in or out, and what is left out for those on their way in."""
+    segments(tmp_path, *files)
+    (replica,) = find_replicas(find_log_dirs(tmp_path))
+    return [name.lstrip("0") for name in replica.leftovers], list(replica.replaced)
+
+
+def test_files_that_are_left_over(tmp_path: Path) -> None:
+    found = left_over(tmp_path, "10.log", "20.log.deleted", "10.log.cleaned", "30.snapshot.deleted")
+    assert found == (["10.log.cleaned", "20.log.deleted", "30.snapshot.deleted"], [])
+
+
+def test_what_is_left_out_for_what_is_put_into_place(tmp_path: Path) -> None:
+    found = left_over(tmp_path, "10.log", "15.log", "20.log", "10.log.swap")
+    assert found == (["10.log.swap"], [(10, 20), (15, 25)])
+
+
 def test_no_segment(tmp_path: Path) -> None:
     assert segments(tmp_path) == []
 
