@@ -143,6 +143,8 @@ class LogDir:
         problem = self.checkpoints.begin(
             has_logs=bool(self._stored), is_clean=self.clean, is_ours=is_ours
         )
+        # A process that was killed may have deleted logs that the checkpoints name.
+        self.checkpoints.offsets.keep_only({*self._stored, *self.checkpoints.inventory.rows})
         if problem is not None:
             self.clean = False
             self._report_problem(f"{problem}: the logs are recovered by the checkpoints")

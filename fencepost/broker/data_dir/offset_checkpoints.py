@@ -4,7 +4,7 @@ A file is written only when it would say something new. What is in it was read w
 began; until it is written again it is older than the values here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import PurePath
 
 from fencepost.broker.data_dir.log_opening import CheckpointedOffsets
@@ -81,6 +81,12 @@ class OffsetCheckpoints:
         """Say nothing more of a log."""
         for _, offsets in self._all():
             offsets.pop(key, None)
+
+    def keep_only(self, keys: Container[Key]) -> None:
+        """Say nothing more of logs other than these."""
+        for _, offsets in self._all():
+            for key in [key for key in offsets if key not in keys]:
+                del offsets[key]
 
     def write_all(self) -> None:
         """Write all of them, durably.

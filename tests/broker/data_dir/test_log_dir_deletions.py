@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fencepost.broker.node import operator_actions
+from fencepost.storage.formats.checkpoints import decode_offsets
 from tests.harness.driver_requests import create, produce
 from tests.harness.durable_driver import DIR, DurableDriver, content
 
@@ -17,6 +18,22 @@ def test_a_deleted_topics_files_go() -> None:
     assert lasting.names(1) == {"u-0"}
     lasting.kill()
     assert "t" not in lasting.begin().cluster.controller.image.topics
+
+
+def test_checkpoints_do_not_go_on_naming_what_a_killed_process_deleted() -> None:
+    lasting = DurableDriver()
+    create(lasting.driver, "t", [(1, 2, 3)])
+    create(lasting.driver, "u", [(1, 2, 3)])
+    produce(lasting.driver, "t", b"a")
+    produce(lasting.driver, "u", b"a")
+    lasting.stop()
+    lasting.begin().cluster.controller.delete_topics(["t"])
+    lasting.kill()
+    lasting.begin()
+    lasting.stop()
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        offsets = decode_offsets(lasting.files.read(DIR / "broker-2" / name))
+        assert set(offsets) == {("u", 0)}
 
 
 def test_a_topic_that_was_deleted_while_a_broker_was_down_goes_there_too() -> None:
