@@ -146,11 +146,11 @@ def exit_code(findings: AuditResult) -> int:
 
 
 def _known(names: Sequence[str]) -> tuple[str, ...]:
-    from fencepost.pipeline.audit.rules import RULES
+    from fencepost.pipeline.audit.job import ALL_RULES
 
     for name in names:
-        if name not in RULES:
-            raise InvalidUsage(f"there is no rule {name}{suggestion(name, tuple(RULES))}")
+        if name not in ALL_RULES:
+            raise InvalidUsage(f"there is no rule {name}{suggestion(name, tuple(ALL_RULES))}")
     return tuple(names)
 
 
@@ -241,8 +241,7 @@ def _summary(
         more = len(incidents) - MAX_SHOWN
         yield line(Text(f"{more:,} more; --out and --report tell them", QUIET))
     for failure in findings.failures[:MAX_SHOWN]:
-        where = f"{failure.topic}-{failure.partition}"
-        yield line(Text("failed", ODD), f"  {failure.rule}  {where}: {failure.last_line}")
+        yield line(Text("failed", ODD), f"  {failure.rule}  {failure.where}: {failure.last_line}")
     if incidents or findings.failures:
         yield line()
     for path in _files(report, out):
@@ -281,16 +280,15 @@ def _rule_row(tally: RuleTotals) -> tuple[Cell, ...]:
         word = Text("failed", ODD)
     else:
         word = Text("holds", GOOD)
-    counts = (tally.violations, tally.explained, tally.partitions)
-    return (tally.rule.name, word, *(f"{each:,}" for each in counts))
+    counts = (tally.violations, tally.explained)
+    return (tally.rule.name, word, *(f"{each:,}" for each in counts), tally.extent)
 
 
 def _incident(incident: Incident) -> Iterator[Block]:
     explained = incident.explanation is not None
     word = Text("explained", QUIET) if explained else Text("violation", BAD)
     because = f" ({incident.explanation})" if explained else ""
-    where = f"{incident.topic}-{incident.partition}"
-    yield line(word, f"  {incident.rule}  {where}: {incident.message}{because}")
+    yield line(word, f"  {incident.rule}  {incident.where}: {incident.message}{because}")
     more = ", ".join(f"{each.rule} {each.findings:,}" for each in incident.consequences)
     consequences = f", with it: {more}" if more else ""
     yield line(Text(f"{_INDENT}{incident.severity}{consequences}", QUIET))

@@ -24,6 +24,7 @@ from fencepost.pipeline.audit.rule import (
     Severity,
     TierSegment,
     Violation,
+    place_text,
 )
 from fencepost.pipeline.datasource.schemas import Place
 
@@ -47,10 +48,12 @@ class Consequence:
 class Incident:
     """Findings of one cause."""
 
-    topic: str
-    partition: int
+    topic: str | None
+    """None where it is about a log directory."""
+    partition: int | None
     number: int
-    """In the partition, from 0 on: the column ``incident`` of its findings."""
+    """In the partition, from 0 on: the column ``incident`` of its findings. Of log directories it
+    is below 0."""
     rule: str
     """Which found the cause."""
     severity: Severity
@@ -72,6 +75,11 @@ class Incident:
     """Offsets of records that no copy has any more."""
     consequences: tuple[Consequence, ...]
     """In the order of the rules."""
+
+    @property
+    def where(self) -> str:
+        """What it is about: a partition, or else a broker's log directory."""
+        return place_text(self.topic, self.partition, self.broker)
 
     @property
     def lost_records(self) -> int:
@@ -118,8 +126,8 @@ def by_severity(incident: Incident) -> tuple[object, ...]:
     return (
         incident.explanation is not None,
         _SEVERITIES.index(incident.severity),
-        incident.topic,
-        incident.partition,
+        incident.topic or "",
+        -1 if incident.partition is None else incident.partition,
         incident.number,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,6 +19,9 @@ from pyarrow import parquet
 
 from fencepost.pipeline.audit.bucket_job import BucketFunctions, bucket_job
 from fencepost.pipeline.audit.cluster_metadata import MetadataReading
+from fencepost.pipeline.audit.directory_rule import DirectoryRule, read_listings
+from fencepost.pipeline.audit.directory_rules import DIRECTORY_RULES
+from fencepost.pipeline.audit.directory_task import DirectoryResult, check_directories
 from fencepost.pipeline.audit.incidents import (
     Incident,
     by_severity,
@@ -26,7 +29,12 @@ from fencepost.pipeline.audit.incidents import (
 )
 from fencepost.pipeline.audit.lineage.table import lineage_table
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
-from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure, from_json
+from fencepost.pipeline.audit.partition_summary import (
+    PartitionSummary,
+    RuleCount,
+    RuleFailure,
+    from_json,
+)
 from fencepost.pipeline.audit.rule import (
     VIOLATION_SCHEMA,
     PartitionMetadata,
@@ -56,6 +64,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+ALL_RULES: Final[Mapping[str, DirectoryRule | Rule]] = {**DIRECTORY_RULES, **RULES}
+"""Every rule by its name, in the order of a report: about directories, logs, and traces."""
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _OWN_ERROR: Final = re.compile(r"fencepost\.[\w.]+: ")
 
@@ -79,23 +89,25 @@ class AuditOptions:
     level: Level = Level.RECORDS
     """`Level.RECORDS` also parses the records, `Level.BATCHES` only the headers of batches."""
     rules: tuple[str, ...] = ()
-    """Names of `RULES`; none: all."""
+    """Names of `ALL_RULES`; none: all."""
     with_histories: bool = False
     """Whether summaries have the history, which a report draws."""
     now_ms: int = field(default_factory=_now_ms)
     """When the audit is begun: what every rule takes for the present, wherever it runs."""
 
     @property
-    def checked_rules(self) -> tuple[Rule, ...]:
+    def checked_rules(self) -> tuple[DirectoryRule | Rule, ...]:
         """The rules that can be followed."""
         return tuple(rule for rule in self.selected_rules if self._can_check(rule))
 
     @property
-    def selected_rules(self) -> tuple[Rule, ...]:
+    def selected_rules(self) -> tuple[DirectoryRule | Rule, ...]:
         """The rules that the options name."""
-        return tuple(rule for name, rule in RULES.items() if not self.rules or name in self.rules)
+        return tuple(
+            rule for name, rule in ALL_RULES.items() if not self.rules or name in self.rules
+        )
 
-    def _can_check(self, rule: Rule) -> bool:
+    def _can_check(self, rule: DirectoryRule | Rule) -> bool:
         return self.trace is not None or not rule.needs_trace
 
 
@@ -110,27 +122,37 @@ class AuditResult:
     """Of each partition, by topic and partition."""
     cluster_metadata: MetadataReading = field(default_factory=MetadataReading)
     """Which cluster metadata were read."""
+    directories: DirectoryResult = field(default_factory=DirectoryResult)
+    """Of the log directories; its findings are among `violations`."""
 
     @property
     def failures(self) -> tuple[RuleFailure, ...]:
         """Rules that raised: they have no result for that partition."""
-        return tuple(failure for summary in self.summaries for failure in summary.failures)
+        of_partitions = (failure for summary in self.summaries for failure in summary.failures)
+        return (*self.directories.failures, *of_partitions)
+
+    @property
+    def rule_counts(self) -> Iterator[RuleCount]:
+        """What each rule found, in each partition and in the log directories."""
+        yield from self.directories.rule_counts
+        for summary in self.summaries:
+            yield from summary.rule_counts
 
     @property
     def violation_count(self) -> int:
         """Findings without an explanation, those included that are not listed."""
-        return sum(summary.violations for summary in self.summaries)
+        return sum(count.found - count.explained for count in self.rule_counts)
 
     @property
     def explained_count(self) -> int:
         """Findings that have an explanation."""
-        return sum(count.explained for summary in self.summaries for count in summary.rule_counts)
+        return sum(count.explained for count in self.rule_counts)
 
     @property
     def incidents(self) -> tuple[Incident, ...]:
         """The causes of the findings, the worst first; what is explained comes last."""
-        found = [each for summary in self.summaries for each in summary.incidents]
-        return tuple(sorted(found, key=by_severity))
+        of_partitions = (each for summary in self.summaries for each in summary.incidents)
+        return tuple(sorted((*self.directories.incidents, *of_partitions), key=by_severity))
 
     @property
     def lineage(self) -> pa.Table:
@@ -198,6 +220,7 @@ def audit(
     :raises CannotRunError: When there is nothing to look at, or it can't be read.
     """
     metadata = find_partition_metadata(options) if metadata is None else metadata
+    directories = _check_directories(options)
     answered = _run(spark, options, metadata)
     is_account = pc.is_valid(answered[SUMMARY])
     summaries = [from_json(each.as_py()) for each in answered.filter(is_account)[SUMMARY]]
@@ -206,6 +229,7 @@ def audit(
     summaries += [each.summary for each in without_rows]
     found = pa.concat_tables(
         (
+            violation_table(list(directories.violations)),
             found.cast(VIOLATION_SCHEMA),
             violation_table([v for each in without_rows for v in each.violations]),
         )
@@ -215,7 +239,20 @@ def audit(
         violations=found.sort_by([(name, "ascending") for name in ("topic", "partition")]),
         summaries=tuple(sorted(summaries, key=lambda summary: summary.key)),
         cluster_metadata=next(iter(metadata.values()), PartitionMetadata()).cluster.reading,
+        directories=directories,
     )
+
+
+def _check_directories(options: AuditOptions) -> DirectoryResult:
+    """What the rules about log directories find.
+
+    :raises CannotRunError: When they can't be read.
+    """
+    try:
+        listings = read_listings(options.directory)
+    except UnreadableSource as error:
+        raise CannotRunError(str(error)) from error
+    return check_directories(listings, rules=options.rules, topics=options.topics)
 
 
 def _without_rows(

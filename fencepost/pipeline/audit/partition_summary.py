@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit.batch_arrays import trusted_rows
 from fencepost.pipeline.audit.incidents import Incident
 from fencepost.pipeline.audit.lineage.model import PartitionLineage
+from fencepost.pipeline.audit.rule import place_text
 
 MAX_POINTS: Final = 400
 """Of a series, at most."""
@@ -127,10 +128,16 @@ class RuleFailure:
     """A rule that could not be followed to its end."""
 
     rule: str
-    topic: str
-    partition: int
+    topic: str | None
+    """None where it is about log directories."""
+    partition: int | None
     reason: str
     """The traceback."""
+
+    @property
+    def where(self) -> str:
+        """The partition, or that it is none."""
+        return place_text(self.topic, self.partition, None)
 
     @property
     def last_line(self) -> str:

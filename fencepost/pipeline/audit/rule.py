@@ -207,8 +207,9 @@ class Violation:
     """One finding."""
 
     rule: str
-    topic: str
-    partition: int
+    topic: str | None
+    """None where it is about a log directory."""
+    partition: int | None
     message: str
     """A sentence: what is so, and what should be."""
     explanation: str | None = None
@@ -266,6 +267,13 @@ def row_violation(
         epoch=epoch,
         missing=missing,
     )
+
+
+def place_text(topic: object, partition: object, broker: object) -> str:
+    """What a finding is about: a partition, or else a broker's log directory."""
+    if topic is not None:
+        return f"{topic}-{partition}"
+    return "log directories" if broker is None else f"broker {broker}"
 
 
 def violation_table(found: list[Violation]) -> pa.Table:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from fencepost.pipeline.audit.directory_rule import DirectoryRule
 from fencepost.pipeline.audit.incidents import offsets_text
 from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.datasource.schemas import Level
@@ -27,15 +28,22 @@ _LEVEL_TEXTS: Final = {
 class RuleTotals:
     """The counts of a rule over all partitions."""
 
-    rule: Rule
+    rule: DirectoryRule | Rule
     checked: bool
     """Whether it could be; else it needs a trace."""
     partitions: int
-    """Where it was followed to its end."""
+    """Where it was followed to its end; of a rule about log directories, how many of these."""
     failed: int
-    """Partitions where it was not."""
+    """Where it was not."""
     violations: int
     explained: int
+
+    @property
+    def extent(self) -> str:
+        """How much it was followed on: a number of partitions, or of directories."""
+        if isinstance(self.rule, DirectoryRule):
+            return pluralize(self.partitions, "directory", "directories")
+        return f"{self.partitions:,}"
 
 
 def describe_totals(findings: AuditResult) -> str:
@@ -60,7 +68,7 @@ def lost_text(findings: AuditResult) -> str:
         return ""
     records = pluralize(sum(each.lost_records for each in lost), "record")
     shown = [
-        f"{each.topic}-{each.partition} {offsets_text(each.lost)}"
+        f"{each.where} {offsets_text(each.lost)}"
         f"{' (explained)' if each.explanation is not None else ''}"
         for each in lost[:_MAX_LOST_SHOWN]
     ]
@@ -88,11 +96,12 @@ def totals_by_rule(findings: AuditResult) -> tuple[RuleTotals, ...]:
     partitions: Counter[str] = Counter()
     found: Counter[str] = Counter()
     explained: Counter[str] = Counter()
-    for summary in findings.summaries:
-        for count in summary.rule_counts:
-            partitions[count.rule] += 1
-            found[count.rule] += count.found
-            explained[count.rule] += count.explained
+    for count in findings.rule_counts:
+        partitions[count.rule] += 1
+        found[count.rule] += count.found
+        explained[count.rule] += count.explained
+    for count in findings.directories.rule_counts:
+        partitions[count.rule] = findings.directories.directories
     failed = Counter(failure.rule for failure in findings.failures)
     followed = {rule.name for rule in findings.options.checked_rules}
     return tuple(

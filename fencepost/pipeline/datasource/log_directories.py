@@ -7,15 +7,22 @@ taken as it takes them (`fencepost.storage.files.recovery`), but nothing is chan
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
 from fencepost.storage.files.file_system import DamagedSegment
 from fencepost.storage.files.index_lookup import scan_headers
 from fencepost.storage.formats import file_names
-from fencepost.storage.formats.checkpoints import decode_properties
+from fencepost.storage.formats.checkpoints import (
+    CorruptCheckpoint,
+    decode_partition_metadata,
+    decode_properties,
+)
 from fencepost.storage.formats.file_names import (
     DirectoryState,
     FileKind,
@@ -29,7 +36,14 @@ from fencepost.storage.formats.file_names import (
 
 _BROKER_DIR: Final = re.compile(r"broker-(?P<id>[0-9]+)(?:\.d[0-9]+)?")
 _DEPTH: Final = 2
-_METADATA_TOPIC: Final = "__cluster_metadata"
+_METADATA_LOG_FILE: Final = "registry.log"
+"""Fencepost's own metadata log, beside the log directories that it made."""
+OFFSET_CHECKPOINTS: Final = (
+    file_names.RECOVERY_POINTS,
+    file_names.HIGH_WATERMARKS,
+    file_names.LOG_STARTS,
+)
+METADATA_TOPIC: Final = "__cluster_metadata"
 """KRaft's own log, which follows other rules."""
 
 
@@ -94,8 +108,24 @@ class Replica:
         return self.log_dir.broker
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundDirs:
+    """The log directories in a folder."""
+
+    log_dirs: tuple[LogDir, ...]
+    """Those whose logs are read, by broker and path."""
+    set_aside: tuple[Path, ...]
+    """Those whose logs are not read, as it is not known of which broker they are: they have no
+    node id, or that of another node. In order."""
+
+
 def find_log_dirs(folder: str | Path) -> tuple[LogDir, ...]:
-    """The log directories in a folder, by broker.
+    """The log directories in a folder whose logs are read, by broker: see `find_all_dirs`."""
+    return find_all_dirs(folder).log_dirs
+
+
+def find_all_dirs(folder: str | Path) -> FoundDirs:
+    """The log directories in a folder.
 
     :param folder: A log directory itself, what ``serve --data-dir`` named, or a folder of such.
     :raises UnreadableSource: When there is none, it can't be read, or they are of several clusters.
@@ -104,18 +134,87 @@ def find_log_dirs(folder: str | Path) -> tuple[LogDir, ...]:
     if not top.is_dir():
         raise UnreadableSource(f"{top} is not a directory")
     try:
-        found = sorted(_log_dirs(top, _DEPTH), key=lambda each: (each.broker, each.path))
+        walked = list(_log_dirs(top, _DEPTH))
+        found = sorted(
+            (each for each in walked if isinstance(each, LogDir)),
+            key=lambda each: (each.broker, each.path),
+        )
+        _check_clusters(found)
+        others = _of_other_nodes(found)
     except OSError as error:
         raise _unreadable_source(top, error) from error
     if not found:
         raise UnreadableSource(
             f"no log directory in {top}: none has {file_names.META_PROPERTIES} or is a broker-N"
         )
-    clusters = {each.cluster_id: each.path for each in found if each.cluster_id}
-    if len(clusters) > 1:
-        shown = " and ".join(f"{path} (cluster {name})" for name, path in clusters.items())
+    unknown = (each for each in walked if isinstance(each, Path))
+    return FoundDirs(
+        log_dirs=tuple(each for each in found if each not in others),
+        set_aside=tuple(sorted((*unknown, *(each.path for each in others)))),
+    )
+
+
+def named_broker(path: Path) -> int | None:
+    """The broker that the name of a log directory says, where fencepost made it; else None.
+
+    A folder of Kafka's log directories may have any names.
+    """
+    named = _BROKER_DIR.fullmatch(path.name)
+    if named is None or not (path.parent / _METADATA_LOG_FILE).exists():
+        return None
+    return int(named["id"])
+
+
+def _check_clusters(found: Iterable[LogDir]) -> None:
+    """Whether they are of one cluster: by their cluster ids, or else by topic ids in common.
+
+    Where directories have a topic id in common, a cluster id among theirs is wrong.
+
+    :raises UnreadableSource: When they are not.
+    """
+    clusters: dict[str, list[LogDir]] = defaultdict(list)
+    for each in found:
+        if each.cluster_id:
+            clusters[each.cluster_id].append(each)
+    if len(clusters) < 2:
+        return
+    first, *others = (
+        {topic_id for each in of_one for topic_id in _topic_ids(each)}
+        for of_one in sorted(clusters.values(), key=len, reverse=True)
+    )
+    if any(first.isdisjoint(ids) for ids in others):
+        shown = " and ".join(f"{dirs[0].path} (cluster {name})" for name, dirs in clusters.items())
         raise UnreadableSource(f"logs of more than one cluster: {shown}")
-    return tuple(found)
+
+
+def _topic_ids(log_dir: LogDir) -> Iterator[UUID]:
+    """The topic ids in the partitions' directories, as far as they can be read."""
+    for path in log_dir.path.glob(f"*/{file_names.PARTITION_METADATA}"):
+        parsed = parse_directory_name(path.parent.name)
+        if parsed is not None and parsed.topic != METADATA_TOPIC:
+            with suppress(CorruptCheckpoint):
+                yield decode_partition_metadata(path.read_bytes())
+
+
+def _of_other_nodes(found: Iterable[LogDir]) -> list[LogDir]:
+    """Directories with the node id of an earlier one that are of another node nevertheless.
+
+    A node has several directories, and its metadata log in one of them.
+    """
+    with_metadata: set[int] = set()
+    others = []
+    for each in found:
+        if not has_metadata_log(each.path):
+            continue
+        if each.broker in with_metadata:
+            others.append(each)
+        with_metadata.add(each.broker)
+    return others
+
+
+def has_metadata_log(log_dir: Path) -> bool:
+    """Whether a log directory is the one that its node has the metadata log of KRaft in."""
+    return (log_dir / f"{METADATA_TOPIC}-0").is_dir()
 
 
 def find_replicas(
@@ -145,10 +244,14 @@ def find_replicas(
     return tuple(found[key] for key in sorted(found))
 
 
-def _log_dirs(folder: Path, depth: int) -> Iterator[LogDir]:
+def _log_dirs(folder: Path, depth: int) -> Iterator[LogDir | Path]:
+    """Log directories; only the path of one of which nothing says whose it is."""
     own = _log_dir(folder)
     if own is not None:
         yield own
+    elif any((folder / name).exists() for name in OFFSET_CHECKPOINTS):
+        yield folder
+        return
     elif not depth:
         return
     for child in sorted(folder.iterdir()):
@@ -162,18 +265,35 @@ def _log_dir(folder: Path) -> LogDir | None:
     file = folder / file_names.META_PROPERTIES
     if file.exists():
         properties = decode_properties(file.read_bytes())
-    named = _BROKER_DIR.fullmatch(folder.name)
-    broker = properties.get("node.id") or properties.get("broker.id") or (named and named["id"])
-    if not broker:
+    broker = named_broker(folder)
+    if broker is None:
+        broker = _node_id(file, properties)
+    if broker is None:
+        named = _BROKER_DIR.fullmatch(folder.name)
+        broker = None if named is None else int(named["id"])
+    if broker is None:
         return None
-    if not broker.isdecimal():
-        raise UnreadableSource(f"{file} says node.id={broker}, which is no number")
     return LogDir(
         path=folder,
-        broker=int(broker),
+        broker=broker,
         cluster_id=properties.get("cluster.id"),
         clean=(folder / file_names.CLEAN_SHUTDOWN).exists(),
     )
+
+
+def _node_id(file: Path, properties: Mapping[str, str]) -> int | None:
+    """:raises UnreadableSource: When it is no number."""
+    text = node_id_text(properties)
+    if not text:
+        return None
+    if not text.isdecimal():
+        raise UnreadableSource(f"{file} says node.id={text}, which is no number")
+    return int(text)
+
+
+def node_id_text(properties: Mapping[str, str]) -> str:
+    """The node id in a ``meta.properties``, which was the broker id before KRaft; empty without."""
+    return properties.get("node.id") or properties.get("broker.id") or ""
 
 
 def _replicas(log_dir: LogDir, topics: Collection[str] | None) -> Iterator[Replica]:
@@ -181,7 +301,7 @@ def _replicas(log_dir: LogDir, topics: Collection[str] | None) -> Iterator[Repli
         parsed = parse_directory_name(path.name)
         if parsed is None or parsed.state is not DirectoryState.LIVE or not path.is_dir():
             continue
-        if parsed.topic == _METADATA_TOPIC or (topics is not None and parsed.topic not in topics):
+        if parsed.topic == METADATA_TOPIC or (topics is not None and parsed.topic not in topics):
             continue
         yield _replica(log_dir, path, parsed)
 

@@ -23,8 +23,9 @@ LOG_STARTS: Final = "log-start-offset-checkpoint"
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 LOCK: Final = ".lock"
 
-_LONGEST: Final = 255
-MAX_FUTURE_TOPIC: Final = _LONGEST - len("-." + 32 * "f" + "-future")
+MAX_NAME: Final = 255
+"""The most characters of a file's or a directory's name."""
+MAX_FUTURE_TOPIC: Final = MAX_NAME - len("-." + 32 * "f" + "-future")
 """The most characters of a topic and a partition that can be moved to another directory."""
 
 
@@ -118,7 +119,7 @@ def deleted_directory_name(topic: str, partition: int, unique: UUID) -> str:
     Of a topic whose name is too long only so much is in it that the whole has 255 characters.
     """
     end = f"-{partition}.{unique.hex}-{DirectoryState.DELETED.value}"
-    return topic[: _LONGEST - len(end)] + end
+    return topic[: MAX_NAME - len(end)] + end
 
 
 def future_directory_name(topic: str, partition: int, unique: UUID) -> str:

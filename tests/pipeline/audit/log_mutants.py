@@ -12,9 +12,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from fencepost.broker.data_dir import partition_directories
+from fencepost.broker.data_dir import directory, partition_directories
 from fencepost.broker.data_dir.offset_checkpoints import OffsetCheckpoints
+from fencepost.broker.data_dir.partition_directories import PartitionDirectories
 from fencepost.cli import main
+from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.files.file_segment import FileSegment
 from fencepost.storage.formats.checkpoints import encode_partition_metadata
 from fencepost.storage.formats.file_names import FileState
@@ -48,9 +50,29 @@ def swaps_not_finished(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FileSegment, "rename", rename)
 
 
+def deletions_not_checkpointed(patch: pytest.MonkeyPatch) -> None:
+    """Checkpoints go on naming the logs that are deleted."""
+    patch.setattr(OffsetCheckpoints, "remove", lambda _offsets, _key: None)
+    patch.setattr(OffsetCheckpoints, "keep_only", lambda _offsets, _keys: None)
+
+
+def deletions_not_finished(patch: pytest.MonkeyPatch) -> None:
+    """Directories on their way out stay."""
+    patch.setattr(PartitionDirectories, "_removal", lambda _directories, _path: iter(()))
+    patch.setattr(partition_directories, "free_in_steps", lambda _logs: iter(()))
+
+
+def directory_ids_alike(patch: pytest.MonkeyPatch) -> None:
+    """Every log directory is made with the same directory id."""
+    patch.setattr(directory, "format_uuid", lambda _unique: format_uuid(UUID(int=7)))
+
+
 MUTANTS: Final = {
     "nothing_truncated": mutants.nothing_truncated,
     "everything_closed_deleted": tier_mutants.everything_closed_deleted,
+    "deletions_not_checkpointed": deletions_not_checkpointed,
+    "deletions_not_finished": deletions_not_finished,
+    "directory_ids_alike": directory_ids_alike,
     "swaps_not_finished": swaps_not_finished,
     "topic_ids_made_up": topic_ids_made_up,
     "log_start_not_recorded": log_start_not_recorded,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,8 @@ import pyarrow as pa
 from confluent_kafka import Producer
 
 from fencepost.pipeline.audit import partition_metadata
+from fencepost.pipeline.audit.directory_rule import read_listings
+from fencepost.pipeline.audit.directory_task import check_directories
 from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.rule import PartitionMetadata, TopicPartition, Violation
 from fencepost.pipeline.audit.rules import RULES
@@ -118,12 +120,13 @@ class Rig:
         assert not failed
 
     def left(self, to: str) -> Left:
-        """A copy of all that is there now."""
+        """A copy of all that is there now; files that go meanwhile may be missing."""
         copy = self.place / to
         copy.mkdir()
         for name in ("data", "tier", "trace"):
             if (self.place / name).exists():
-                shutil.copytree(self.place / name, copy / name)
+                with suppress(shutil.Error):
+                    shutil.copytree(self.place / name, copy / name)
         return Left(place=copy)
 
     def _let_go(self) -> None:
@@ -187,6 +190,15 @@ class Left:
         rows = scan_folder(data, remote=remote, topics=topics or None, checks=Checks.RECORDS)
         traces = read_trace_directory(self.place / "trace") if traced else None
         return check_partitions(rows, traces, known, rules=rules, now_ms=_now_ms())
+
+
+def audit_directories(
+    folder: Path, *, rules: Collection[str] = (), topics: Collection[str] = ()
+) -> list[Violation]:
+    """What the rules about log directories find in a folder of them."""
+    result = check_directories(read_listings(folder), rules=rules, topics=topics)
+    assert not result.failures, result.failures
+    return list(result.violations)
 
 
 def followed(

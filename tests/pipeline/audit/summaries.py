@@ -9,6 +9,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from fencepost.pipeline.audit.directory_rule import read_listings
+from fencepost.pipeline.audit.directory_task import DirectoryResult, check_directories
 from fencepost.pipeline.audit.job import AuditOptions, AuditResult
 from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.lineage.partition_lineage import partition_lineages
@@ -112,8 +114,12 @@ def result(recorded: Recorded, *, topics: Sequence[str] = ()) -> AuditResult:
     metadata = read_partition_metadata(recorded.data, remote=recorded.tier)
     trace = read_trace_directory(str(recorded.trace))
     found = list(check_partitions(rows, trace, metadata, now_ms=case.now_ms, with_history=True))
+    directories = check_directories(read_listings(recorded.data), topics=topics)
     return findings(
-        [each.summary for each in found], [v for each in found for v in each.violations], case=case
+        [each.summary for each in found],
+        [*directories.violations, *(v for each in found for v in each.violations)],
+        case=case,
+        directories=directories,
     )
 
 
@@ -122,12 +128,14 @@ def findings(
     found: Sequence[Violation] = (),
     *,
     case: AuditOptions | None = None,
+    directories: DirectoryResult | None = None,
 ) -> AuditResult:
     """What an audit may come to."""
     return AuditResult(
         options=case or AuditOptions(directory="/logs", with_histories=True),
         violations=violation_table(list(found)),
         summaries=tuple(summaries),
+        directories=directories or DirectoryResult(),
     )
 
 

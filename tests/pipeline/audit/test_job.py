@@ -16,7 +16,7 @@ import pytest
 from fencepost.cli.audit import MAX_PARTED, exit_code, lineage_blocks
 from fencepost.cli.commands import run
 from fencepost.cli.output import plain_lines
-from fencepost.pipeline.audit.job import AuditOptions, AuditResult, audit
+from fencepost.pipeline.audit.job import ALL_RULES, AuditOptions, AuditResult, audit
 from fencepost.pipeline.audit.lineage.data_frame import lineage_frame
 from fencepost.pipeline.audit.lineage.table import LINEAGE_SCHEMA
 from fencepost.pipeline.audit.partition_summary import RuleFailure
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CRC = "crc-and-structure"
+META = "meta-properties"
 KEY = ("topic", "partition")
 
 
@@ -177,7 +178,7 @@ def test_nothing_found_is_0(
     assert command.out.endswith("\nnothing found\n")
     assert " rows of trace; every record\ncluster metadata: " in command.out
     assert f"cluster metadata: {clean.data}/registry.log, all of it up to version " in command.out
-    for name in RULES:
+    for name in ALL_RULES:
         assert f"{name} " in command.out
     assert "needs --trace" not in command.out
     assert command.error == ""
@@ -219,6 +220,33 @@ def test_something_found_is_1_and_told_everywhere(
     # What was found once is not there for ever.
     assert command(damaged.data, "--rule", "latest-never-back", "--out", out) == 0
     assert pq.read_table(out / "violations.parquet").num_rows == 0
+
+
+def test_what_is_wrong_with_a_directory_is_1_and_told_everywhere(
+    spark: SparkSession, command: Told, clean: Recorded, tmp_path: Path
+) -> None:
+    data, report, out = tmp_path / "data", tmp_path / "report.html", tmp_path / "out"
+    shutil.copytree(clean.data, data)
+    one, two = sorted(data.glob("broker-*/meta.properties"))[:2]
+    two.write_bytes(one.read_bytes())
+    where = two.parent.name.replace("-", " ")
+    assert command(data, "--rule", META, "--report", report, "--out", out) == 1
+    assert "directories\n" in command.out
+    told = [line for line in command.out.splitlines() if line.startswith("violation ")]
+    assert len(told) == 2
+    assert all(line.startswith(f"violation  {META}  {where}: {two.parent}: ") for line in told)
+    found = pq.read_table(out / "violations.parquet")
+    assert found.schema == VIOLATION_SCHEMA
+    assert {(row["rule"], row["topic"], row["partition"]) for row in found.to_pylist()} == {
+        (META, None, None)
+    }
+    text = " ".join(report.read_text().split())
+    assert f'<td class="w">{META}</td><td>{where}</td>' in text
+    assert "directories</td>" in text
+    assert "None-None" not in text
+    assert command(data, "--rule", META, "--topic", "t") == 0
+    assert command(data, "--rule", CRC) == 0
+    assert META not in command.out
 
 
 def test_a_bit_of_a_batch_that_only_its_records_tell(

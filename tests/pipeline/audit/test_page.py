@@ -11,10 +11,10 @@ from typer.main import get_command
 
 from docs.generate import ROOT
 from fencepost.cli.commands import make_app
+from fencepost.pipeline.audit.job import ALL_RULES
 from fencepost.pipeline.audit.lineage.model import Relation
 from fencepost.pipeline.audit.lineage.table import LINEAGE_SCHEMA, RowKind
 from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA
-from fencepost.pipeline.audit.rules import RULES
 from tests.harness.pages import Reader, follow_in_session, reader
 from tests.harness.recorded_cluster import recorded
 from tests.harness.require import tool
@@ -46,12 +46,12 @@ def test_every_block_is_tried() -> None:
 
 def test_every_rule_is_told_with_what_it_cannot() -> None:
     documented = dict(re.findall(r"^### ([a-z-]+)\n\n(.*?)\n\n", PAGE, re.MULTILINE | re.DOTALL))
-    assert list(documented) == list(RULES)
+    assert list(documented) == list(ALL_RULES)
     for name, text in documented.items():
         for part in ("*Proves* that ", "*From* the ", "*Can't tell* "):
             assert part in " ".join(text.split()), f"{name} has no {part}"
-    with_trace = [name for name, rule in RULES.items() if rule.needs_trace]
-    assert with_trace == list(RULES)[-len(with_trace) :]
+    with_trace = [name for name, rule in ALL_RULES.items() if rule.needs_trace]
+    assert with_trace == list(ALL_RULES)[-len(with_trace) :]
     assert f"The last {len(with_trace)} need a trace." in " ".join(PAGE.split())
 
 

@@ -9,7 +9,9 @@ from typing import Final
 
 import pytest
 
-from fencepost.pipeline.audit import rules
+from fencepost.pipeline.audit import directory_rules, rules
+from fencepost.pipeline.audit.directory_rules import DIRECTORY_RULES
+from fencepost.pipeline.audit.job import ALL_RULES
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.session import write_package
 from tests.harness.run import run
@@ -62,9 +64,16 @@ def test_each_module_is_a_rule_of_its_name() -> None:
     assert {name.replace("-", "_") for name in RULES} == modules
 
 
+def test_each_module_about_directories_is_a_rule_of_its_name() -> None:
+    folder = Path(directory_rules.__file__).parent
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert {name.replace("-", "_") for name in DIRECTORY_RULES} == modules
+    assert list(ALL_RULES) == [*DIRECTORY_RULES, *RULES]
+
+
 def test_each_rule_is_named_by_a_test_of_what_it_finds() -> None:
     tests = [path.read_text() for path in OWN.parent.glob("test_*.py") if path != OWN]
-    assert [name for name in RULES if not any(f'"{name}"' in text for text in tests)] == []
+    assert [name for name in ALL_RULES if not any(f'"{name}"' in text for text in tests)] == []
 
 
 def test_a_new_module_is_followed_in_its_place(package: Path) -> None:

@@ -22,6 +22,7 @@ from fencepost.pipeline.audit.partition_summary import (
 from fencepost.pipeline.audit.report.lineage_lanes import MAX_RUNS, lane_name
 from fencepost.pipeline.audit.report.lineage_rows import lineage_notes, lineage_rows
 from fencepost.pipeline.audit.report.plots import Mark, render_svg
+from fencepost.pipeline.audit.rule import place_text
 from fencepost.pipeline.audit.totals import (
     FindingRow,
     bytes_text,
@@ -145,7 +146,7 @@ def _finding(row: FindingRow) -> Finding:
     )
     return Finding(
         rule=str(row["rule"]),
-        partition=f"{row['topic']}-{row['partition']}",
+        partition=place_text(row["topic"], row["partition"], row["broker"]),
         message=str(row["message"]),
         explanation=None if row["explanation"] is None else str(row["explanation"]),
         where=", ".join(filter(None, places)),
@@ -172,7 +173,7 @@ def _drawings(summaries: Sequence[PartitionSummary], rows: Sequence[FindingRow])
     marks: dict[TopicPartition, list[Mark]] = defaultdict(list)
     for row in rows:
         mark = _mark(row)
-        if mark is not None:
+        if mark is not None and row["topic"] is not None:
             marks[str(row["topic"]), int(str(row["partition"]))].append(mark)
     return [
         Drawing(
