@@ -29,6 +29,7 @@ from fencepost.pipeline.datasource.log_directories import (
     Replica,
     find_log_dirs,
     find_replicas,
+    is_fenceposts,
 )
 from fencepost.pipeline.datasource.tier import Tier, partition_of_key
 from fencepost.protocol.byte_utils import format_uuid
@@ -49,6 +50,9 @@ _POLICY: Final = "cleanup.policy"
 _DEFAULT_POLICY: Final = "log.cleanup.policy"
 _COMPACT: Final = "compact"
 _TIERED: Final = "remote.storage.enable"
+_RETENTION_MS: Final = "retention.ms"
+_RETENTION_BYTES: Final = "retention.bytes"
+_WITHOUT_END: Final = "-1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +109,7 @@ def read_partition_metadata(
             with_objects=remote is not None,
             compacted=compacted(*key),
             tiered=_is_tiered(cluster, key[0]),
+            never_expires=_never_expires(cluster, key[0]),
             unreadable=tuple(unreadable[key]),
             cluster=cluster.partition(*key),
         )
@@ -127,6 +132,7 @@ def _replica_metadata(replica: Replica, checkpoints: _Checkpoints) -> ReplicaMet
         topic_id=None if topic_id is None else format_uuid(topic_id),
         leftovers=replica.leftovers,
         replaced=replica.replaced,
+        epochs_cut_first=is_fenceposts(replica.log_dir.path),
     )
 
 
@@ -169,6 +175,14 @@ def _is_tiered(cluster: ClusterMetadata, topic: str) -> bool | None:
     if cluster.reading.source is None:
         return None
     return cluster.topic_configs.get(topic, {}).get(_TIERED, "").lower() == "true"
+
+
+def _never_expires(cluster: ClusterMetadata, topic: str) -> bool:
+    """Whether the topic itself says that retention deletes nothing; brokers' defaults vary."""
+    configs = cluster.topic_configs.get(topic, {})
+    if configs.get(_POLICY) == _COMPACT:
+        return True
+    return configs.get(_RETENTION_MS) == _WITHOUT_END == configs.get(_RETENTION_BYTES, "-1")
 
 
 def _compaction_check(

@@ -44,6 +44,9 @@ class ReplicaMetadata:
     """Names of files on their way in or out: ``.deleted``, ``.cleaned``, ``.swap``; sorted."""
     replaced: tuple[tuple[int, int], ...] = ()
     """Offsets of the segments that are left out for a ``.swap``: first and end (exclusive)."""
+    epochs_cut_first: bool = False
+    """Whether the epochs in the file are cut before retention deletes a segment. Fencepost does so;
+    Kafka cuts them in memory, and the file a little later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,8 @@ class PartitionMetadata:
     """Whether offsets may be missing because of ``cleanup.policy=compact``."""
     tiered: bool | None = None
     """Whether ``remote.storage.enable`` is set; None where no cluster metadata tell."""
+    never_expires: bool = False
+    """Whether the topic's own configs say that retention deletes nothing."""
     unreadable: tuple[str, ...] = ()
     """Metadata in the tier that make no sense: which, and why."""
     cluster: PartitionClusterMetadata = field(default_factory=PartitionClusterMetadata)

@@ -165,6 +165,11 @@ def named_broker(path: Path) -> int | None:
     return int(named["id"])
 
 
+def is_fenceposts(log_dir: Path) -> bool:
+    """Whether fencepost has used a log directory: its own metadata log is beside it, or in it."""
+    return any((top / _METADATA_LOG_FILE).exists() for top in (log_dir, log_dir.parent))
+
+
 def _check_clusters(found: Iterable[LogDir]) -> None:
     """Whether they are of one cluster: by their cluster ids, or else by topic ids in common.
 

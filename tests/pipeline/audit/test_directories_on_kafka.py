@@ -32,8 +32,9 @@ _STEP_MS: Final = 1000
 _PARTITIONS: Final = 4
 _SEGMENTS: Final = {"segment.ms": str(10 * _STEP_MS)}
 _TOPICS: Final = {
-    "kept": _SEGMENTS,
-    "cut": _SEGMENTS,
+    "kept": {**_SEGMENTS, "retention.ms": "-1"},
+    "cut": {**_SEGMENTS, "retention.ms": "-1"},
+    "usual": _SEGMENTS,
     "expired": {**_SEGMENTS, "retention.ms": "1000"},
     "compacted": {
         **_SEGMENTS,
@@ -170,6 +171,13 @@ def test_what_is_left_over_is_told(copies: Copies) -> None:
         ("leftover-files", "cut"),
         ("leftover-files", "compacted"),
     }
+
+
+def test_a_head_that_retention_may_have_taken_before_a_kill(stopped: Path) -> None:
+    damage.lose_segment(min(partition(stopped, "usual-0").glob("*.log")))
+    (found,) = (each for each in audit(stopped) if each.topic == "usual")
+    assert found.rule == "head-present"
+    assert "while retention deleted" in (found.explanation or "")
 
 
 @pytest.fixture

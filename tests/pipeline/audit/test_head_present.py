@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from fencepost.pipeline.audit import partition_metadata
 from fencepost.pipeline.audit.rule import (
     PartitionEvidence,
     PartitionMetadata,
@@ -28,9 +29,12 @@ assert head_present.NAME == RULE
 
 
 def judge(
-    rows: list[Row], *replicas: ReplicaMetadata, tiered: bool | None = False
+    rows: list[Row],
+    *replicas: ReplicaMetadata,
+    tiered: bool | None = False,
+    never_expires: bool = False,
 ) -> list[Violation]:
-    metadata = PartitionMetadata(replicas=replicas, tiered=tiered)
+    metadata = PartitionMetadata(replicas=replicas, tiered=tiered, never_expires=never_expires)
     evidence = PartitionEvidence(
         topic="t",
         partition=0,
@@ -64,6 +68,8 @@ def test_nothing_is_found_where_the_head_is_deleted_or_tiered(stopped: Left) -> 
     assert stopped.segments(1, "expired")[0].stem == f"{60:020d}"
     assert stopped.segments(1, "tiered")[0].stem == f"{60:020d}"
     assert stopped.audit() == []
+    known = partition_metadata.read_partition_metadata(stopped.place / "data")
+    assert all(each.epochs_cut_first for of_one in known.values() for each in of_one.replicas)
 
 
 def test_tiered_segments_are_not_missed_where_the_tier_is_not_read(
@@ -154,6 +160,36 @@ def test_what_explains_it() -> None:
     (found,) = judge(ROWS, lost)
     assert found.explanation is None
     assert judge(ROWS, lost, tiered=True) == []
+
+
+@pytest.mark.parametrize(
+    ("epochs", "explained"),
+    [(((0, 0),), False), (((0, 0), (1, 29)), False), (((0, 0), (1, 35)), True)],
+    ids=["no later epoch", "an epoch before it", "a later epoch"],
+)
+def test_a_kafka_that_was_killed_while_retention_deleted(
+    epochs: tuple[tuple[int, int], ...], explained: bool
+) -> None:
+    """And then started: it begins a leader epoch where it leads."""
+    killed = replica(segments=(30,), epochs=epochs)
+    (found,) = judge(ROWS, killed)
+    assert (found.explanation is not None) == explained
+    (found,) = judge(ROWS, killed, never_expires=True)
+    assert found.explanation is None
+    (found,) = judge(ROWS, replace(killed, epochs_cut_first=True))
+    assert found.explanation is None
+
+
+def test_what_other_replicas_tell_of_a_kafka_that_was_killed() -> None:
+    killed = replica(segments=(30,), epochs=((0, 0), (1, 35)))
+    rows = [*ROWS, *of_broker(2, batch(0, 29), batch(30, 34))]
+    (found,) = judge(rows, killed, replica(2))
+    assert found.explanation is None
+    follower = replace(killed, epochs=((0, 0),))
+    rows = [*ROWS, *of_broker(2, batch(40, 44, segment=40))]
+    leader = replica(2, segments=(40,), epochs=((0, 40),))
+    (found,) = judge(rows, follower, leader)
+    assert found.explanation == "they are deleted, the log of broker 2 starts at 40"
 
 
 def test_segments_in_the_tier_tell_that_a_topic_is_tiered() -> None:

@@ -5,6 +5,12 @@ leaves no line in ``log-start-offset-checkpoint``, as the log starts with a segm
 first entry of ``leader-epoch-checkpoint`` never lies before the log start. A broker takes the first
 segment that it finds for the log start, and so hides that others were before it. Of a tiered topic
 the head is in the tier, and ``tier-and-log`` looks for it there.
+
+A Kafka that is killed may leave the same: retention cuts the epochs in memory and deletes the
+segments, and writes the epochs a little later. When the broker starts again, it cuts them at the
+checkpointed log start only, which retention has not moved. So it is explained where retention may
+delete and the log has been started again since, as far as that shows: a leader that starts begins a
+leader epoch, and a follower's leader deletes as well.
 """
 
 from collections.abc import Iterator
@@ -56,7 +62,7 @@ def _violation(
         topic=evidence.topic,
         partition=evidence.partition,
         message=message,
-        explanation=_explanation(evidence, log),
+        explanation=_explanation(evidence, log, topic_logs, is_held=bool(holders)),
         broker=log.broker,
         place=Place.LOG,
         segment=first,
@@ -66,7 +72,13 @@ def _violation(
     )
 
 
-def _explanation(evidence: PartitionEvidence, log: ReplicaLog) -> str | None:
+def _explanation(
+    evidence: PartitionEvidence, log: ReplicaLog, topic_logs: IncarnationLogs, *, is_held: bool
+) -> str | None:
+    """Why retention may have deleted them.
+
+    :param is_held: Whether another replica has them.
+    """
     if not log.metadata.clean:
         return (
             f"broker {log.broker} has not ended in order: retention may have deleted them, "
@@ -74,7 +86,18 @@ def _explanation(evidence: PartitionEvidence, log: ReplicaLog) -> str | None:
         )
     if evidence.metadata.tiered is None:
         return "no cluster metadata tell whether the topic is tiered, and then they are in the tier"
-    return None
+    if log.metadata.epochs_cut_first or evidence.metadata.never_expires:
+        return None
+    for other in topic_logs.logs:
+        if other.log_start >= log.local_start:
+            return f"they are deleted, the log of broker {other.broker} starts at {other.log_start}"
+    later = [(epoch, start) for epoch, start in log.epochs if start >= log.local_start]
+    if not later or is_held:
+        return None
+    return (
+        f"leader epoch {later[0][0]} has begun since, at {later[0][1]}: a broker that was killed "
+        "before, while retention deleted, leaves such epochs"
+    )
 
 
 def _holders(log: ReplicaLog, topic_logs: IncarnationLogs, span: OffsetSpan) -> list[str]:
