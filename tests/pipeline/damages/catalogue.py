@@ -8,11 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
+from uuid import UUID
 
 from fencepost.pipeline.audit.rule import Severity
 from fencepost.protocol.byte_utils import crc32c
 from fencepost.storage.formats import file_names
-from fencepost.storage.formats.checkpoints import decode_offsets, encode_offsets
+from fencepost.storage.formats.checkpoints import (
+    decode_offsets,
+    encode_offsets,
+    encode_partition_metadata,
+)
 from tests.pipeline.audit import damage
 from tests.pipeline.damages.written import END, Written
 
@@ -257,6 +262,31 @@ DAMAGES: Final[tuple[Damage, ...]] = (
         do=lambda to: damage.lose_segment(to.segments()[1]),
         rule="contiguous-offsets",
         cause="offsets 12 to 23 are missing",
+    ),
+    Damage(
+        name="first-segment-gone",
+        do=lambda to: damage.lose_segment(to.segments()[0]),
+        rule="head-present",
+        cause="the log starts at 0, and its first segment begins at 12",
+    ),
+    Damage(
+        name="swap-left",
+        do=lambda to: shutil.copyfile(
+            to.segments()[0], to.segments()[0].with_name(f"{to.segments()[0].name}.swap")
+        ),
+        rule="leftover-files",
+        cause="1 .swap file .*, though broker 1 has ended in order",
+        alone=Severity.DAMAGE,
+    ),
+    Damage(
+        name="other-topic-id",
+        do=lambda to: (to.log / file_names.PARTITION_METADATA).write_bytes(
+            encode_partition_metadata(UUID(int=7))
+        ),
+        rule="one-topic-id",
+        cause="says topic id",
+        alone=Severity.DAMAGE,
+        replicas=(3,),
     ),
     Damage(
         name="last-segment-gone",
