@@ -71,7 +71,7 @@ def _batches(
     from pyspark.sql.functions import lit, pmod
 
     reader = spark.read.format("fencepost").option("level", Level.BATCHES.value)
-    reader = reader.option("checks", options.level.value)
+    reader = reader.option("checks", options.level.value).option("beside", "files")
     if options.remote is not None:
         reader = reader.option("remote", options.remote)
     if options.topics:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ from pyarrow import parquet
 
 from fencepost.pipeline.audit.bucket_job import BucketFunctions, bucket_job
 from fencepost.pipeline.audit.cluster_metadata import MetadataReading
+from fencepost.pipeline.audit.coordinator_reader import read_coordinators
 from fencepost.pipeline.audit.directory_rule import DirectoryRule, read_listings
 from fencepost.pipeline.audit.directory_rules import DIRECTORY_RULES
 from fencepost.pipeline.audit.directory_task import DirectoryResult, check_directories
@@ -42,7 +43,7 @@ from fencepost.pipeline.audit.rule import (
     TopicPartition,
     violation_table,
 )
-from fencepost.pipeline.audit.rules import RULES
+from fencepost.pipeline.audit.rules import RULES, transactions
 from fencepost.pipeline.audit.spark_task import (
     OUTPUT_SCHEMA,
     SUMMARY,
@@ -221,6 +222,7 @@ def audit(
     """
     metadata = find_partition_metadata(options) if metadata is None else metadata
     directories = _check_directories(options)
+    metadata = _with_coordinators(spark, options, metadata)
     answered = _run(spark, options, metadata)
     is_account = pc.is_valid(answered[SUMMARY])
     summaries = [from_json(each.as_py()) for each in answered.filter(is_account)[SUMMARY]]
@@ -269,6 +271,26 @@ def _without_rows(
             BATCHES.empty_table(), traces, left, now_ms=options.now_ms, rules=options.rules
         )
     )
+
+
+def _with_coordinators(
+    spark: SparkSession, options: AuditOptions, metadata: Mapping[TopicPartition, PartitionMetadata]
+) -> Mapping[TopicPartition, PartitionMetadata]:
+    """The metadata, with what the transaction coordinators know where a rule asks for it.
+
+    :raises CannotRunError: When that can't be read.
+    """
+    from pyspark.errors import PySparkException
+
+    if not any(each.name == transactions.NAME for each in options.selected_rules):
+        return metadata
+    try:
+        known = read_coordinators(spark, options.directory)
+    except UnreadableSource as error:
+        raise CannotRunError(str(error)) from error
+    except PySparkException as error:
+        raise CannotRunError(f"the job failed: {_error_line(error)}") from error
+    return {key: replace(each, coordinators=known) for key, each in metadata.items()}
 
 
 def _run(

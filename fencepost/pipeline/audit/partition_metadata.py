@@ -133,6 +133,9 @@ def _replica_metadata(replica: Replica, checkpoints: _Checkpoints) -> ReplicaMet
         leftovers=replica.leftovers,
         replaced=replica.replaced,
         epochs_cut_first=is_fenceposts(replica.log_dir.path),
+        snapshots=tuple(
+            int(path.stem) for segment in replica.segments for path in segment.snapshots
+        ),
     )
 
 

@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit import transaction_fold
 from fencepost.pipeline.audit.batch_arrays import trusted_rows
 from fencepost.pipeline.audit.incidents import Incident
 from fencepost.pipeline.audit.lineage.model import PartitionLineage
+from fencepost.pipeline.audit.producer_batches import stretch_of
 from fencepost.pipeline.audit.rule import place_text
 
 MAX_POINTS: Final = 400
@@ -34,6 +36,19 @@ class SegmentSpan:
     end: int
     """Behind the last record (exclusive)."""
     bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionTotals:
+    """The transactions of a replica, or of the tier."""
+
+    committed: int = 0
+    aborted: int = 0
+    aborted_records: int = 0
+    """Which read_committed consumers never see, and which are counted among the records."""
+    open: int = 0
+    markers_without_batch: int = 0
+    """Of transactions that wrote nothing here, or whose records are gone; and repeated ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +73,7 @@ class ReplicaInventory:
     """Bytes of the largest segment."""
     spans: tuple[SegmentSpan, ...]
     """At most `MAX_MARKS`: where there are more segments, neighbours are one entry."""
+    transactions: TransactionTotals = TransactionTotals()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +244,23 @@ def _inventory(rows: pa.Table) -> ReplicaInventory:
         end=max((each.end for each in spans), default=None),
         segments=len(spans),
         largest=max((each.bytes for each in spans), default=0),
+        transactions=_transactions(rows),
         spans=_merge_neighbours(spans),
+    )
+
+
+def _transactions(rows: pa.Table) -> TransactionTotals:
+    stretch = stretch_of(rows)
+    if stretch is None or not len(stretch.batches):
+        return TransactionTotals()
+    summary = transaction_fold.summarize(stretch)
+    ended = transaction_fold.total(summary)
+    return TransactionTotals(
+        committed=ended.committed,
+        aborted=ended.aborted,
+        aborted_records=ended.aborted_records,
+        open=sum(each.open is not None for each in summary.producers.values()),
+        markers_without_batch=ended.markers_without_batch,
     )
 
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from fencepost.pipeline.audit import timeline
 from fencepost.pipeline.audit.cluster_metadata import PartitionClusterMetadata
+from fencepost.pipeline.audit.coordinator_log import CoordinatorLog
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.schemas import Place
 
@@ -47,6 +48,8 @@ class ReplicaMetadata:
     epochs_cut_first: bool = False
     """Whether the epochs in the file are cut before retention deletes a segment. Fencepost does so;
     Kafka cuts them in memory, and the file a little later."""
+    snapshots: tuple[int, ...] | None = None
+    """Offsets of the producer snapshots, by the names of the files; None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +88,9 @@ class PartitionMetadata:
     """Metadata in the tier that make no sense: which, and why."""
     cluster: PartitionClusterMetadata = field(default_factory=PartitionClusterMetadata)
     """What the cluster metadata say of it."""
+    coordinators: CoordinatorLog | None = None
+    """What the transaction coordinators know, of all partitions; None where their log is not there
+    or was not read."""
 
     @property
     def is_local_only(self) -> bool:

@@ -55,6 +55,9 @@ def describe_totals(findings: AuditResult) -> str:
         pluralize(sum(each.batches for each in inventories), "batch", "batches"),
         pluralize(sum(each.records for each in inventories), "record"),
     ]
+    aborted = sum(each.transactions.aborted_records for each in inventories)
+    if aborted:
+        parts[-1] += f" ({aborted:,} of aborted transactions)"
     if findings.options.trace is not None:
         traced = sum(summary.trace_rows for summary in findings.summaries)
         parts.append(f"{pluralize(traced, 'row')} of trace")

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fencepost.pipeline.datasource.batch_headers import Batches, Findings, Integers
+from fencepost.pipeline.datasource.control_records import Markers
 from fencepost.pipeline.datasource.record_columns import (
     Field,
     RecordBodies,
@@ -183,12 +184,14 @@ _COPIED: Final = (
 """Columns of `BATCHES` that are fields of the header, of the same name."""
 
 
-def batch_rows(files: SegmentFiles, batches: Batches, findings: Findings) -> pa.RecordBatch:
+def batch_rows(
+    files: SegmentFiles, batches: Batches, findings: Findings, markers: Markers
+) -> pa.RecordBatch:
     """A row for each batch.
 
     :param batches: By their positions in the segment.
     """
-    columns: dict[str, pa.Array] = dict(_segment_columns(files, len(batches), BATCHES))
+    columns = _null_columns(files, len(batches))
     columns |= {name: _numbers(BATCHES, name, batches.field(name)) for name in _COPIED}
     columns["position"] = pa.array(batches.at)
     columns["size"] = pa.array(batches.sizes)
@@ -197,20 +200,37 @@ def batch_rows(files: SegmentFiles, batches: Batches, findings: Findings) -> pa.
         {at: problem.value for at, (problem, _) in findings.items()}, len(batches)
     )
     columns["message"] = _sparse({at: what for at, (_, what) in findings.items()}, len(batches))
+    columns["marker"] = markers.kind_column()
+    columns["coordinator_epoch"] = markers.epoch_column()
     return _in_order(columns, BATCHES)
 
 
 def problem_rows(files: SegmentFiles, rows: Sequence[ProblemRow]) -> pa.RecordBatch:
     """A row for each problem that is not one batch's."""
     positions, sizes, problems, messages = zip(*rows, strict=True)
-    columns = {
-        name: pa.nulls(len(rows), BATCHES.field(name).type) for name in BATCHES.names
-    } | dict(_segment_columns(files, len(rows), BATCHES))
+    columns = _null_columns(files, len(rows))
     columns["position"] = pa.array(positions, pa.int64())
     columns["size"] = pa.array(sizes, pa.int64())
     columns["problem"] = pa.array([problem.value for problem in problems], pa.string())
     columns["message"] = pa.array(messages, pa.string())
     return _in_order(columns, BATCHES)
+
+
+def file_rows(files: SegmentFiles, contents: Mapping[str, bytes]) -> pa.RecordBatch:
+    """A row for each file beside a segment.
+
+    :param contents: By their names.
+    """
+    columns = _null_columns(files, len(contents))
+    columns["file"] = pa.array(contents.keys(), pa.string())
+    columns["content"] = pa.array(contents.values(), pa.binary())
+    return _in_order(columns, BATCHES)
+
+
+def _null_columns(files: SegmentFiles, count: int) -> dict[str, pa.Array]:
+    """Rows of `BATCHES` that say their segment alone."""
+    nulls = {name: pa.nulls(count, BATCHES.field(name).type) for name in BATCHES.names}
+    return nulls | dict(_segment_columns(files, count, BATCHES))
 
 
 def record_rows(files: SegmentFiles, batches: Batches, opened: DecodedBatches) -> pa.RecordBatch:

@@ -7,10 +7,12 @@ taken as it takes them (`fencepost.storage.files.recovery`), but nothing is chan
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -72,6 +74,8 @@ class Segment:
     """Whether it is the last one, to which is appended. Its indexes may say what is long gone."""
     swapped: bool = False
     """Whether compaction was about to put it into place: its indexes are rebuilt then."""
+    snapshots: tuple[Path, ...] = ()
+    """The ``.snapshot`` files of its offsets, and of later ones where it is the last, in order."""
 
     @property
     def offset_index(self) -> Path:
@@ -82,6 +86,13 @@ class Segment:
     def time_index(self) -> Path:
         """Its ``.timeindex``."""
         return self._beside(FileKind.TIME_INDEX)
+
+    @property
+    def transaction_index(self) -> Path:
+        """Its ``.txnindex``, or what compaction was about to put into its place."""
+        state = FileState.SWAP if self.swapped else FileState.LIVE
+        name = segment_file_name(self.base_offset, FileKind.TRANSACTION_INDEX, state)
+        return self.log.with_name(name)
 
     def _beside(self, kind: FileKind) -> Path:
         return self.log.with_name(segment_file_name(self.base_offset, kind))
@@ -323,6 +334,8 @@ def _replica(log_dir: LogDir, path: Path, named: PartitionDirectory) -> Replica:
     replaced = _replaced(path, list(live.values()), swaps)
     logs = {offset: file for offset, file in live.items() if file not in replaced}
     logs |= {file.offset: file for file in swaps}
+    bases = sorted(logs)
+    snapshots = _snapshots(path, files, bases)
     return Replica(
         log_dir=log_dir,
         topic=named.topic,
@@ -332,10 +345,11 @@ def _replica(log_dir: LogDir, path: Path, named: PartitionDirectory) -> Replica:
             Segment(
                 base_offset=offset,
                 log=path / segment_file_name(*logs[offset]),
-                active=offset == max(logs),
+                active=offset == bases[-1],
                 swapped=logs[offset].state is FileState.SWAP,
+                snapshots=tuple(snapshots[offset]),
             )
-            for offset in sorted(logs)
+            for offset in bases
         ),
         leftovers=tuple(
             sorted(segment_file_name(*each) for each in files if each.state is not FileState.LIVE)
@@ -353,6 +367,19 @@ def _replaced(folder: Path, live: list[SegmentFile], swaps: list[SegmentFile]) -
         (file for file in live if swaps[0].offset <= file.offset < end),
         key=lambda each: each.offset,
     )
+
+
+def _snapshots(
+    folder: Path, files: Iterable[SegmentFile], bases: Sequence[int]
+) -> Mapping[int, list[Path]]:
+    """The producer snapshots of each segment, in order."""
+    found: dict[int, list[Path]] = defaultdict(list)
+    for file in sorted(files, key=attrgetter("offset")):
+        if file.kind is FileKind.PRODUCER_SNAPSHOT and file.state is FileState.LIVE:
+            number = bisect_right(bases, file.offset) - 1
+            if number >= 0:  # what is older than the log counts for nothing
+                found[bases[number]].append(folder / segment_file_name(*file))
+    return found
 
 
 def _swaps(files: list[SegmentFile]) -> list[SegmentFile]:

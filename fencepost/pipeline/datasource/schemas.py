@@ -44,6 +44,13 @@ class Problem(StrEnum):
     """A file that a closed segment must have is not there, or cannot be read."""
 
 
+class Marker(StrEnum):
+    """How a transaction ends in a partition (KIP-98)."""
+
+    ABORT = "abort"
+    COMMIT = "commit"
+
+
 _SEGMENT: Final = (
     ("topic", pa.string()),
     ("partition", pa.int32()),
@@ -74,9 +81,15 @@ BATCHES: Final = pa.schema(
         ("base_sequence", pa.int32()),
         ("problem", pa.string()),  # a `Problem`; null where the batch is sound
         ("message", pa.string()),
+        ("marker", pa.string()),  # a `Marker`; null but of a control batch that ends a transaction
+        ("coordinator_epoch", pa.int32()),  # of the transaction coordinator that wrote it
+        ("file", pa.string()),  # with the option `beside`: the name of a producer snapshot or a
+        # transaction index beside the segment; null of batches and problems
+        ("content", pa.binary()),  # of that file
     )
 )
-"""A row for each batch, and for each problem that is not one batch's."""
+"""A row for each batch, for each problem that is not one batch's, and, with the option ``beside``,
+for each producer snapshot and transaction index."""
 
 RECORDS: Final = pa.schema(
     (

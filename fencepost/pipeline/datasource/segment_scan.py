@@ -19,6 +19,7 @@ from fencepost.pipeline.datasource.batch_bodies import (
     ProblemRow,
     batch_rows,
     decode_bodies,
+    file_rows,
     problem_rows,
     record_rows,
 )
@@ -32,6 +33,7 @@ from fencepost.pipeline.datasource.batch_headers import (
     find_next_batch,
     walk_batches,
 )
+from fencepost.pipeline.datasource.control_records import Markers, read_markers
 from fencepost.pipeline.datasource.index_checks import (
     IndexFault,
     SegmentOutline,
@@ -51,8 +53,8 @@ from fencepost.pipeline.datasource.tier import Tier
 
 MIN_ROWS: Final = 8192
 """So many rows are handed on at a time, or as many as a window has: few at a time cost more."""
-_Part: TypeAlias = tuple[int, Batches, Findings]
-"""A window: its position, its batches, and what is wrong with them."""
+_Part: TypeAlias = tuple[int, Batches, Findings, Markers]
+"""A window: its position, its batches, what is wrong with them, and the markers among them."""
 _DAMAGES: Final = (Problem.CRC, Problem.STRUCTURE)
 
 
@@ -66,14 +68,22 @@ class Checks(StrEnum):
 
 
 def scan_batches(
-    files: SegmentFiles, tier: Tier | None = None, *, checks: Checks = Checks.BATCHES
+    files: SegmentFiles,
+    tier: Tier | None = None,
+    *,
+    checks: Checks = Checks.BATCHES,
+    beside: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """A segment's rows of the level ``batches``, in order of position.
 
     What is wrong with its indexes comes last.
 
     :param tier: Where it is, if it is there.
+    :param beside: Whether its producer snapshots and its transaction index have rows: they come
+        first.
     """
+    if beside:
+        yield from _beside(files, tier)
     outlines = _Outlines()
     try:
         yield from _scan(files, tier, checks, outlines)
@@ -100,8 +110,9 @@ def _scan(
                 findings = check_batches(window, batches)
                 if checks is Checks.RECORDS:
                     findings |= _in_records(window, batches, findings)
-                parts.append((window.position, batches, findings))
-            if gap is not None or sum(len(each) for _, each, _ in parts) >= MIN_ROWS:
+                markers = read_markers(window, batches, findings)
+                parts.append((window.position, batches, findings, markers))
+            if gap is not None or sum(len(each) for _, each, _, _ in parts) >= MIN_ROWS:
                 yield from _rows(files, parts, outlines)
                 parts = []
             if gap is not None:
@@ -118,9 +129,9 @@ def _rows(
     files: SegmentFiles, parts: Sequence[_Part], outlines: _Outlines
 ) -> Iterator[pa.RecordBatch]:
     if parts:
-        batches, findings = concat_windows(parts)
+        batches, findings = concat_windows([part[:3] for part in parts])
         outlines.add(batches, findings)
-        yield batch_rows(files, batches, findings)
+        yield batch_rows(files, batches, findings, Markers.concat([part[3] for part in parts]))
 
 
 def scan_records(files: SegmentFiles, tier: Tier | None = None) -> Iterator[pa.RecordBatch]:
@@ -145,17 +156,24 @@ def scan_folder(
     remote: str | None = None,
     topics: Collection[str] | None = None,
     checks: Checks = Checks.BATCHES,
+    beside: bool = True,
 ) -> pa.Table:
     """All rows of the level ``batches``, read by this process without Spark.
 
     :param folder: As `find_log_dirs` takes it; None for the tier alone.
     :param remote: The URL of a tier.
+    :param beside: As `scan_batches` takes it.
     :raises UnreadableSource: When either can't be read.
     """
     tier = None if remote is None else Tier.open(remote)
     found = list_segments(None if folder is None else str(folder), tier, topics)
     return pa.Table.from_batches(
-        [batch for files in found for batch in scan_batches(files, tier, checks=checks)], BATCHES
+        [
+            batch
+            for files in found
+            for batch in scan_batches(files, tier, checks=checks, beside=beside)
+        ],
+        BATCHES,
     )
 
 
@@ -250,6 +268,24 @@ def _in_indexes(
             continue
         for each in _false_entries(files, name, data, outline):
             yield each.position, each.size, each.problem, each.message
+
+
+def _beside(files: SegmentFiles, tier: Tier | None) -> Iterator[pa.RecordBatch]:
+    """The rows of the producer snapshots and the transaction index that are there."""
+    contents: dict[str, bytes] = {}
+    problems: list[ProblemRow] = []
+    index = () if files.transaction_index is None else (files.transaction_index,)
+    for name in (*files.snapshots, *index):
+        try:
+            contents[Path(name).name] = _read(files, name, tier)
+        except FileNotFoundError:
+            pass  # none was written, or it has gone since it was listed
+        except OSError as error:
+            problems.append((None, None, Problem.MISSING, _file_error(name, error)))
+    if contents:
+        yield file_rows(files, contents)
+    if problems:
+        yield problem_rows(files, problems)
 
 
 def _read(files: SegmentFiles, name: str, tier: Tier | None) -> bytes:

@@ -31,6 +31,9 @@ class SegmentFiles:
     :ivar offset_index: None where it does not count: a broker would rebuild it.
     :ivar size: Bytes of its records, about.
     :ivar closed: Whether nothing is appended to it any more: then its indexes must be there.
+    :ivar transaction_index: Where it would be, if there is one.
+    :ivar snapshots: Of the producers before an offset of the segment, or behind it where it is the
+        last one; of logs alone.
     """
 
     topic: str
@@ -44,6 +47,8 @@ class SegmentFiles:
     time_index: str | None
     size: int
     closed: bool
+    transaction_index: str | None = None
+    snapshots: tuple[str, ...] = ()
 
 
 def list_segments(
@@ -90,6 +95,8 @@ def _in_logs(folder: str, topics: Collection[str] | None) -> list[SegmentFiles]:
             time_index=None if segment.swapped else str(segment.time_index),
             size=_size(segment.log),
             closed=not segment.active,
+            transaction_index=str(segment.transaction_index),
+            snapshots=tuple(map(str, segment.snapshots)),
         )
         for replica in find_replicas(find_log_dirs(folder), topics)
         for segment in replica.segments
@@ -110,6 +117,7 @@ def _in_tier(tier: Tier, topics: Collection[str] | None) -> list[SegmentFiles]:
             time_index=object_key(segment, ObjectKind.TIME_INDEX),
             size=segment.size_bytes,
             closed=True,
+            transaction_index=object_key(segment, ObjectKind.TRANSACTION_INDEX),
         )
         for segment in tier.segments(topics)
         if segment.is_served

@@ -13,6 +13,9 @@ Options, besides the folder that ``load`` names:
 ``checks``
     Of the level ``batches``: ``batches`` (which is understood), or ``records`` to look at records
     too.
+``beside``
+    Of the level ``batches``: ``files`` for a row for each producer snapshot and transaction index,
+    or ``nothing`` (which is understood).
 
 A segment is a partition of the DataFrame, and an executor reads it in one pass. Segments that are
 read faster than a task starts share one. With level ``traces``, each file of the trace is one.
@@ -42,6 +45,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+class Beside(StrEnum):
+    """What else of a segment has rows in the level ``batches``."""
+
+    NOTHING = "nothing"
+    FILES = "files"
+    """Producer snapshots and the transaction index."""
+
+
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -58,6 +69,7 @@ class Options:
     remote: str | None
     topics: frozenset[str] | None
     checks: Checks
+    beside: Beside
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Options:
@@ -76,6 +88,7 @@ class Options:
             remote=remote or None,
             topics=(topics - {""}) or None,
             checks=_choice(given, "checks", Checks.BATCHES),
+            beside=_choice(given, "beside", Beside.NOTHING),
         )
 
 
@@ -130,7 +143,12 @@ class SegmentReader(DataSourceReader):
             if self._options.level is Level.RECORDS:
                 yield from scan_records(files, tier)
             else:
-                yield from scan_batches(files, tier, checks=self._options.checks)
+                yield from scan_batches(
+                    files,
+                    tier,
+                    checks=self._options.checks,
+                    beside=self._options.beside is Beside.FILES,
+                )
 
     def _tier(self) -> Tier | None:
         return None if self._options.remote is None else Tier.open(self._options.remote)

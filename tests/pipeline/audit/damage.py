@@ -14,6 +14,8 @@ from fencepost.protocol.records import BatchHeader, iter_headers
 _EPOCH_AT = 12
 _CRC_AT = 17
 _CHECKSUMMED_AT = 21
+_PRODUCER_EPOCH_AT = 51
+_SEQUENCE_AT = 53
 
 
 def batches(path: Path) -> list[tuple[int, BatchHeader]]:
@@ -97,3 +99,21 @@ def change_metadata(path: Path, change: Callable[[dict[str, Any]], None]) -> Non
     fields = json.loads(path.read_text())
     change(fields)
     path.write_text(json.dumps(fields))
+
+
+def give_sequence(path: Path, number: int, sequence: int) -> BatchHeader:
+    """Say another base sequence in a batch, and make its checksum right again."""
+    return _restated(path, number, _SEQUENCE_AT, struct.pack(">i", sequence))
+
+
+def give_producer_epoch(path: Path, number: int, epoch: int) -> BatchHeader:
+    """Say another producer epoch in a batch, and make its checksum right again."""
+    return _restated(path, number, _PRODUCER_EPOCH_AT, struct.pack(">h", epoch))
+
+
+def _restated(path: Path, number: int, at: int, data: bytes) -> BatchHeader:
+    position, header = batches(path)[number]
+    overwrite(path, position + at, data)
+    whole = path.read_bytes()[position : position + header.size]
+    overwrite(path, position + _CRC_AT, struct.pack(">I", crc32c(whole[_CHECKSUMMED_AT:])))
+    return header

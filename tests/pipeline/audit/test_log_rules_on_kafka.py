@@ -11,12 +11,13 @@ from fencepost.pipeline.audit.rule import Violation
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from tests.harness.kafka_writes import KafkaWrites
 from tests.pipeline.audit import damage
-from tests.pipeline.audit.rigs import LOG_RULES, followed
+from tests.pipeline.audit.rigs import LOG_RULES, followed, with_coordinators
 
 
 def audit(folder: Path) -> list[Violation]:
     rows = scan_folder(folder, checks=Checks.RECORDS)
-    return followed(rows, None, partition_metadata.read_partition_metadata(folder), LOG_RULES)
+    known = partition_metadata.read_partition_metadata(folder)
+    return followed(rows, None, with_coordinators(folder, known), LOG_RULES)
 
 
 def test_nothing_is_found(kafka_wrote: KafkaWrites) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from obstore.store import LocalStore
 
@@ -47,8 +48,16 @@ def test_batches(spark: SparkSession, left: Left) -> None:
     read = load(spark, left, checks="records")
     found = read.toArrow()
     assert found.schema.remove_metadata().equals(BATCHES)
-    expected = scan_folder(left.folder, remote=left.remote, checks=Checks.RECORDS)
+    expected = scan_folder(left.folder, remote=left.remote, checks=Checks.RECORDS, beside=False)
     assert rows_of(found, "position") == rows_of(expected, "position")
+
+
+def test_files_beside_the_segments(spark: SparkSession, left: Left) -> None:
+    found = load(spark, left, beside="files").where("file IS NOT NULL").toArrow()
+    expected = scan_folder(left.folder, remote=left.remote)
+    expected = expected.filter(pc.is_valid(expected["file"]))
+    assert found.num_rows
+    assert rows_of(found, "file") == rows_of(expected, "file")
 
 
 def test_records(spark: SparkSession, left: Left) -> None:

@@ -1,0 +1,125 @@
+"""The logs of a partition and its segments in the tier as stretches, for the rules that fold."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.pipeline.audit.partition_logs import ReplicaLog, TierCopy, replica_logs, tier_copies
+from fencepost.pipeline.audit.producer_batches import Stretch, stretch_of
+from fencepost.pipeline.audit.rule import PartitionEvidence, Violation
+from fencepost.pipeline.datasource.schemas import Place
+from fencepost.storage.formats.file_names import FileKind, parse_segment_file_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LogStretches:
+    """A log as its segments, or segments of the tier that follow one another."""
+
+    topic: str
+    partition: int
+    replica: ReplicaLog | None
+    """None in the tier."""
+    segments: Mapping[int, pa.Table]
+    """The rows of each segment by its base offset, in order."""
+    log_start: int
+
+    @property
+    def stretches(self) -> list[Stretch]:
+        """One for each segment with a batch, in order."""
+        found = map(stretch_of, self.segments.values())
+        return [stretch for stretch in found if stretch is not None]
+
+    def files(self, kind: FileKind) -> dict[int, bytes]:
+        """What files of a kind beside the segments hold, by the offset in their names."""
+        found: dict[int, bytes] = {}
+        for base, rows in self.segments.items():
+            # The names of a tier's objects have the segment's id as well.
+            beside = rows.filter(pc.is_valid(rows["file"])).select(["file", "content"])
+            for name, content in zip(
+                *(column.to_pylist() for column in beside.columns), strict=True
+            ):
+                parsed = parse_segment_file_name(name)
+                if parsed is None and name.endswith(kind.value):
+                    found[base] = content
+                elif parsed is not None and parsed.kind is kind:
+                    found[parsed.offset] = content
+        return found
+
+    def violation(
+        self,
+        rule: str,
+        message: str,
+        *,
+        segment: int | None,
+        offset: int | None,
+        position: int | None = None,
+        end_offset: int | None = None,
+        explanation: str | None = None,
+    ) -> Violation:
+        """A finding in it."""
+        return Violation(
+            rule=rule,
+            topic=self.topic,
+            partition=self.partition,
+            message=message,
+            explanation=explanation,
+            broker=None if self.replica is None else self.replica.broker,
+            place=Place.TIER if self.replica is None else Place.LOG,
+            segment=segment,
+            position=position,
+            offset=offset,
+            end_offset=end_offset,
+        )
+
+
+def log_stretches(evidence: PartitionEvidence) -> list[LogStretches]:
+    """Each broker's log, and each run of segments in the tier of which one begins where the one
+    before it ends.
+    """
+    found = [
+        LogStretches(
+            topic=evidence.topic,
+            partition=evidence.partition,
+            replica=log,
+            segments=_segments(log.rows),
+            log_start=log.log_start,
+        )
+        for log in replica_logs(evidence)
+    ]
+    return found + [
+        LogStretches(
+            topic=evidence.topic,
+            partition=evidence.partition,
+            replica=None,
+            segments=_segments(rows),
+            log_start=0,
+        )
+        for rows in _tier_runs(evidence)
+    ]
+
+
+def _tier_runs(evidence: PartitionEvidence) -> Iterator[pa.Table]:
+    served = tuple(each for each in evidence.metadata.tier if each.finished)
+    run: list[TierCopy] = []
+    for copy in tier_copies(evidence, served):
+        if run and copy.segment.start_offset != run[-1].segment.end_offset + 1:
+            yield pa.concat_tables([each.rows for each in run])
+            run = []
+        run.append(copy)
+    if run:
+        yield pa.concat_tables([each.rows for each in run])
+
+
+def _segments(rows: pa.Table) -> Mapping[int, pa.Table]:
+    """The rows of each segment by its base offset."""
+    segments = rows["segment"].to_numpy()
+    edges = [0, *(np.flatnonzero(np.diff(segments)) + 1).tolist(), len(segments)]
+    return {
+        int(segments[start]): rows.slice(start, end - start)
+        for start, end in pairwise(edges)
+        if end > start
+    }
