@@ -419,3 +419,11 @@ def test_a_segment_whose_records_are_lost_is_no_side_though_its_metadata_are_the
     assert len(lineage.sides) == 1
     (lineage,) = lineages(OLD, replica(1), tier=[copied("a", 0, 9)], with_objects=False)
     assert len(lineage.sides) == 2
+
+
+def test_metadata_say_nothing_of_offsets_that_a_segment_does_not_have() -> None:
+    """An epoch that began before the segment, and one that ended before it."""
+    segment = copied("a", 10, 19, (0, 2), (1, 5))
+    (lineage,) = lineages([], replica(1), tier=[segment], with_objects=False)
+    tier = lineage.sides[-1]
+    assert [(run.epoch, run.start, run.end) for run in tier.runs] == [(1, 10, 20)]
