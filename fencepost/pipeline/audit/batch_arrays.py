@@ -234,11 +234,10 @@ def _runs(
     """Neighbours that differ are one difference."""
     common = np.flatnonzero(numbers != NOT_FOUND)
     flags = differs[common]
-    begins = np.flatnonzero(flags & ~np.append(False, flags[:-1]))
+    # Where they begin to differ, and where they agree again.
+    changes = np.flatnonzero(np.diff(flags, prepend=False, append=False))
     found = []
-    for begin in begins.tolist():
-        rest = np.flatnonzero(~flags[begin:])
-        stop = begin + int(rest[0]) if len(rest) else len(flags)
+    for begin, stop in zip(changes[::2].tolist(), changes[1::2].tolist(), strict=True):
         number = common[begin]
         found.append(
             BatchDifference(

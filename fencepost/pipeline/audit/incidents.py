@@ -173,12 +173,12 @@ def _gather(found: Sequence[Violation], rules: Mapping[str, Rule]) -> list[_Grou
     by_rule: dict[str, list[int]] = {name: [] for name in rules}
     for index, each in enumerate(found):
         by_rule[each.rule].append(index)
-    for indices in by_rule.values():
+    for name, indices in by_rule.items():
         earlier = _Earlier(groups)
         own: list[_Group] = []
         for index in sorted(indices, key=lambda index: _area(found[index])):
             group = _new_group(found[index])
-            home = earlier.find(group) or _neighbour(own, group)
+            home = earlier.find(group) or _neighbour(own, group, of_file=rules[name].is_of_file)
             if home is None:
                 own.append(group)
                 home = group
@@ -201,11 +201,14 @@ def _new_group(finding: Violation) -> _Group:
     return _Group(copies=frozenset(copies), start=start, end=end, segment=finding.segment)
 
 
-def _neighbour(own: Sequence[_Group], group: _Group) -> _Group | None:
-    """The last group of the same rule, where this one goes on with it."""
+def _neighbour(own: Sequence[_Group], group: _Group, *, of_file: bool) -> _Group | None:
+    """The last group of the same rule, where this one goes on with it.
+
+    :param of_file: Whether it is enough that both are about a file of the same segment.
+    """
     for other in reversed(own[-2:]):
         same_file = group.segment == other.segment and group.copies == other.copies
-        if same_file and group.start == other.start == _ANY:
+        if same_file and (of_file or group.start == other.start == _ANY):
             return other
         if _shares_copy(group, other) and _touches(group, other.start, other.end):
             other.end = max(other.end, group.end)

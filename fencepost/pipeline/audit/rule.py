@@ -311,3 +311,5 @@ class Rule:
     remedy: str
     """What can be done about it, where no other copy is the remedy."""
     check: Callable[[PartitionEvidence], Iterator[Violation]]
+    is_of_file: bool = False
+    """Whether what it finds of one segment is about one file, and so has one cause."""

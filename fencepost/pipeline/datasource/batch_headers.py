@@ -47,6 +47,8 @@ _LENGTH_AND_MAGIC: Final = struct.Struct(">i4xb")
 _LENGTH_AT: Final = 8
 _MAGIC_AT: Final = 16
 _CHECKSUMMED_AT: Final = 21
+_LARGEST_OFFSET: Final = np.iinfo(np.int64).max - 1
+"""The log end behind it is the largest number that Kafka can say."""
 MAX_OFFSET_SPAN: Final = 2**31
 """Offsets of a segment are less than so far apart: its indexes could not say them."""
 
@@ -157,9 +159,12 @@ def check_batches(window: Window, batches: Batches) -> Findings:
 
 def _contradictions(batches: Batches) -> list[tuple[npt.NDArray[np.bool_], str]]:
     count, delta = batches.field("count"), batches.field("last_offset_delta")
+    base = batches.field("base_offset")
+    beyond = (base > _LARGEST_OFFSET - delta) & (delta >= 0)
     empty = (count == 0) & (batches.sizes > HEADER_SIZE)
     return [
-        (batches.field("base_offset") < 0, "the base offset is negative"),
+        (base < 0, "the base offset is negative"),
+        (beyond, "no log has offsets as large as the last one"),
         (delta < 0, "the last offset lies before the base offset"),
         ((count < 0) | (count > delta + 1), "the header counts more records than it has offsets"),
         (

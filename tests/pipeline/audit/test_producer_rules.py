@@ -192,7 +192,7 @@ def test_a_snapshot_that_is_not_there(stopped: Left, number: int) -> None:
     path = stopped.segments(1, "ledger", ".snapshot")[number]
     path.unlink()
     (found,) = stopped.audit("ledger")
-    assert (found.rule, found.broker, found.offset) == ("producer-snapshots", 1, int(path.stem))
+    assert (found.rule, found.broker, found.end_offset) == ("producer-snapshots", 1, int(path.stem))
     assert (found.message, found.explanation) == (f"{path.name}: it is not there", None)
 
 
@@ -201,7 +201,7 @@ def test_a_snapshot_with_a_flipped_bit(lived: ProducersLived, tmp_path: Path) ->
         copy = left.copy(tmp_path / left.place.name)
         damage.flip(copy.segments(1, "ledger", ".snapshot")[1], 20)
         (found,) = copy.audit("ledger")
-        assert (found.rule, found.segment) == ("producer-snapshots", 42)
+        assert (found.rule, found.segment, found.end_offset) == ("producer-snapshots", 20, 42)
         assert "fails its CRC" in found.message
         assert (found.explanation is not None) is is_explained
 
@@ -214,7 +214,7 @@ def test_a_snapshot_that_contradicts_the_log(stopped: Left) -> None:
     rewrite_snapshot(path, 1, txn_first_offset=None)
     found = stopped.audit("ledger")
     assert rules(found) == {"producer-snapshots"}
-    assert {each.offset for each in found} == {20}
+    assert {(each.offset, each.end_offset) for each in found} == {(0, 20)}
     said = "; ".join(each.message.partition(": ")[2] for each in found)
     for text in (
         "epoch 3, and by the log 0",

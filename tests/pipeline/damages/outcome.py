@@ -13,6 +13,7 @@ from fencepost.pipeline.audit import partition_metadata
 from fencepost.pipeline.audit.incidents import Incident
 from fencepost.pipeline.audit.spark_task import check_partitions
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
+from tests.pipeline.audit.rigs import with_coordinators
 from tests.pipeline.damages.catalogue import DAMAGES, Damage, Target
 from tests.pipeline.damages.written import BROKERS, Topic, Written
 
@@ -62,7 +63,9 @@ def outcomes(written: Written, to: Path, damages: Sequence[Damage] = DAMAGES) ->
 def incidents(written: Written) -> dict[str, tuple[Incident, ...]]:
     """What an audit finds, by topic, where there is anything."""
     rows = scan_folder(written.folder, checks=Checks.RECORDS)
-    known = partition_metadata.read_partition_metadata(written.folder)
+    known = with_coordinators(
+        written.folder, partition_metadata.read_partition_metadata(written.folder)
+    )
     now_ms = time.time_ns() // 1_000_000
     found = {}
     for result in check_partitions(rows, None, known, now_ms=now_ms):
@@ -80,7 +83,9 @@ def table(damages: Sequence[Damage] = DAMAGES) -> Iterator[str]:
         alone = str(each.alone) if 1 in each.replicas else ""
         beside = str(each.beside_others) if len(BROKERS) in each.replicas else ""
         words = each.name.replace("-", " ")
-        yield f"| {words} | `{each.rule}` | {alone} | {beside} |"
+        other = each.rule_beside_others
+        rules = f"`{each.rule}`" if other is None else f"`{each.rule}`, `{other}`"
+        yield f"| {words} | {rules} | {alone} | {beside} |"
 
 
 def _name(damage: Damage, replicas: int) -> str:
@@ -89,15 +94,16 @@ def _name(damage: Damage, replicas: int) -> str:
 
 def _compare(damage: Damage, replicas: int, found: Sequence[Incident]) -> Outcome:
     severity = damage.alone if replicas == 1 else damage.beside_others
+    rule = damage.rule if replicas == 1 else damage.rule_beside_others or damage.rule
     right = len(found) == 1 and (
         found[0].explanation is None
-        and found[0].rule == damage.rule
+        and found[0].rule == rule
         and found[0].severity is severity
         and re.search(damage.cause, found[0].message) is not None
     )
     return Outcome(
         topic=_name(damage, replicas),
-        expected=f"{damage.rule} {severity}: {damage.cause}",
+        expected=f"{rule} {severity}: {damage.cause}",
         found=tuple(map(_line, found)),
         right=right,
     )

@@ -77,12 +77,14 @@ def _violation(
     log: LogStretches, offset: int, message: str, explanation: str | None = None
 ) -> Violation:
     name = segment_file_name(offset, FileKind.PRODUCER_SNAPSHOT)
-    segments = [base for base in log.segments if base <= offset]
+    # It tells of what comes before it: the segment that ends there.
+    before = max((base for base in log.segments if base < offset), default=None)
     return log.violation(
         NAME,
         f"{name}: {message}",
-        segment=max(segments, default=None),
-        offset=offset,
+        segment=before,
+        offset=offset if before is None else before,
+        end_offset=offset,
         explanation=explanation,
     )
 
@@ -92,8 +94,8 @@ RULE: Final = Rule(
     about="The producer snapshots of a log are there, and say what the log says.",
     source="KIP-98",
     needs_trace=False,
-    order=8,
-    severity=Severity.DAMAGE,
+    order=10,
+    severity=Severity.REBUILT,
     remedy="delete the snapshots while the broker is stopped: they are made again from the log",
     check=check,
 )

@@ -35,7 +35,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
         ordered = [(log, log.batches.by_offset()) for log in topic_logs.logs]
         for (one, batches), (other, others) in combinations(ordered, 2):
             found = batch_differences(
-                batches, others, 0, min(one.end, other.end), compacted=compacted
+                batches, others, 0, max(one.end, other.end), compacted=compacted
             )
             for difference in found:
                 yield _violation(evidence, topic_logs.topic_id, one, other, difference)

@@ -78,8 +78,9 @@ RULE: Final = Rule(
     about="The transaction index of a segment has the transactions that its markers abort.",
     source="KIP-98",
     needs_trace=False,
-    order=8,
+    order=10,
     severity=Severity.DAMAGE,
     remedy="delete the replica while its broker is stopped: it fetches the log from the leader",
+    is_of_file=True,
     check=check,
 )

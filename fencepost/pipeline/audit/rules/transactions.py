@@ -102,6 +102,7 @@ def _against(
                 segment=still_open.begin.segment,
                 position=still_open.begin.position,
                 offset=still_open.begin.offset,
+                end_offset=log.end,
             )
             return
     if known is None or known.decision is None or partition not in known.decision.partitions:
@@ -185,7 +186,7 @@ RULE: Final = Rule(
     about="A transaction ends in each of its partitions with a marker, as its coordinator decided.",
     source="KIP-98 and KIP-890",
     needs_trace=False,
-    order=8,
+    order=9,
     severity=Severity.DAMAGE,
     remedy="end what hangs with kafka-transactions.sh abort, and produce again what is lost by it",
     check=check,

@@ -75,5 +75,6 @@ RULE: Final = Rule(
     order=7,
     severity=Severity.REBUILT,
     remedy="delete the index while the broker is stopped: it is rebuilt when the broker starts",
+    is_of_file=True,
     check=check,
 )
