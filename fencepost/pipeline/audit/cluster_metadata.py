@@ -203,6 +203,15 @@ class ClusterMetadata:
             incarnations=tuple(each for each in found if each is not None),
         )
 
+    def assignments(self) -> dict[tuple[str, int], tuple[int, ...]]:
+        """The replicas of every partition that is there at the end, by topic name and index."""
+        return {
+            (name, index): partition.assignments[-1].replicas
+            for name, topics in self.topics.items()
+            if topics[-1].deleted is None
+            for index, partition in topics[-1].partitions.items()
+        }
+
     def config_values(self, topic: str, name: str, broker_name: str) -> frozenset[str]:
         """The values that a config of a topic has by the dynamic configs; none where it is unset.
 

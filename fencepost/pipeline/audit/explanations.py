@@ -60,13 +60,18 @@ def retention(log: ReplicaLog, segment: int) -> str | None:
 
 
 def lost_disk(log: ReplicaLog, traces: pa.Table | None) -> str | None:
+    """That the broker of a log has lost its disk, as the trace tells."""
+    return wiped_disk(log.broker, traces)
+
+
+def wiped_disk(broker: int, traces: pa.Table | None) -> str | None:
     """That a broker has lost its disk, as the trace tells."""
     if traces is None:
         return None
     events = traces.filter(pc.equal(traces["kind"], Kind.REPLICA_WIPED))
-    if log.broker not in events["broker"].to_pylist():
+    if broker not in events["broker"].to_pylist():
         return None
-    return f"broker {log.broker} lost its disk"
+    return f"broker {broker} lost its disk"
 
 
 def committed_loss(

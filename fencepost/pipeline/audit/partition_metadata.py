@@ -20,12 +20,14 @@ from fencepost.pipeline.audit.remote_log_metadata import (
     read_remote_log_metadata,
 )
 from fencepost.pipeline.audit.rule import (
+    AbsentReplica,
     PartitionMetadata,
     ReplicaMetadata,
     TierSegment,
     TopicPartition,
 )
 from fencepost.pipeline.datasource.log_directories import (
+    LogDir,
     Replica,
     find_log_dirs,
     find_replicas,
@@ -39,6 +41,7 @@ from fencepost.storage.formats.checkpoints import (
     decode_epochs,
     decode_offsets,
     decode_partition_metadata,
+    decode_properties,
 )
 from fencepost.storage.tier.segment_metadata import RemoteSegment
 
@@ -63,6 +66,11 @@ class _Checkpoints:
     recovery_points: Mapping[TopicPartition, int]
     log_starts: Mapping[TopicPartition, int]
     cleaned: Mapping[TopicPartition, int]
+
+    def ends(self, key: TopicPartition) -> list[int]:
+        """Up to where (exclusive) a partition had records; none where nothing names it."""
+        found = (each.get(key) for each in (self.high_watermarks, self.recovery_points))
+        return [each for each in found if each is not None]
 
 
 def read_partition_metadata(
@@ -95,6 +103,7 @@ def read_partition_metadata(
             tier[segment.partition.topic, segment.partition.index].append(_tier_segment(segment))
         for name, why in opened.unreadable:
             unreadable[partition_of_key(name)].append(f"{name}: {why}")
+    absent = _absent_replicas(cluster, log_dirs, checkpoints, replicas, wanted)
     listed = RemoteLogMetadata()
     if remote is None:
         listed = read_remote_log_metadata(log_dirs, cluster, wanted)
@@ -112,9 +121,40 @@ def read_partition_metadata(
             never_expires=_never_expires(cluster, key[0]),
             unreadable=tuple(unreadable[key]),
             cluster=cluster.partition(*key),
+            absent=tuple(absent[key]),
         )
-        for key in sorted({*replicas, *tier, *unreadable})
+        for key in sorted({*replicas, *tier, *unreadable, *absent})
     }
+
+
+def _absent_replicas(
+    cluster: ClusterMetadata,
+    log_dirs: Iterable[LogDir],
+    checkpoints: Mapping[Path, _Checkpoints],
+    replicas: Mapping[TopicPartition, Iterable[ReplicaMetadata]],
+    topics: Collection[str] | None,
+) -> dict[TopicPartition, list[AbsentReplica]]:
+    """What brokers lack, all of whose directories are there, of what is assigned to them."""
+    own: dict[int, list[LogDir]] = defaultdict(list)
+    for log_dir in log_dirs:
+        own[log_dir.broker].append(log_dir)
+    whole = {broker: dirs for broker, dirs in own.items() if _are_all_there(cluster, broker, dirs)}
+    absent: dict[TopicPartition, list[AbsentReplica]] = defaultdict(list)
+    for key, assigned in cluster.assignments().items():
+        there = {each.broker for each in replicas.get(key, ())}
+        for broker in sorted(whole.keys() & set(assigned) - there):
+            if topics is None or key[0] in topics:
+                ends = [end for each in whole[broker] for end in checkpoints[each.path].ends(key)]
+                absent[key].append(AbsentReplica(broker=broker, end=max(ends, default=None)))
+    return absent
+
+
+def _are_all_there(cluster: ClusterMetadata, broker: int, log_dirs: Iterable[LogDir]) -> bool:
+    """Whether all log directories are there that a broker has registered; fencepost's say none."""
+    registration = cluster.brokers.get(broker)
+    files = [each.path / file_names.META_PROPERTIES for each in log_dirs]
+    found = {(_read(file, decode_properties) or {}).get("directory.id") for file in files}
+    return registration is not None and found.issuperset(registration.directories)
 
 
 def _replica_metadata(replica: Replica, checkpoints: _Checkpoints) -> ReplicaMetadata:

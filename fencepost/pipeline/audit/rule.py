@@ -69,6 +69,15 @@ class TierSegment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AbsentReplica:
+    """A replica that the cluster metadata assign to a broker, and that has no directory there."""
+
+    broker: int
+    end: int | None
+    """Up to where (exclusive) it had records, by its checkpoints; None where none names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionMetadata:
     """The checkpoints and metadata of one partition."""
 
@@ -91,6 +100,8 @@ class PartitionMetadata:
     coordinators: CoordinatorLog | None = None
     """What the transaction coordinators know, of all partitions; None where their log is not there
     or was not read."""
+    absent: tuple[AbsentReplica, ...] = ()
+    """Of brokers all of whose log directories were read."""
 
     @property
     def is_local_only(self) -> bool:

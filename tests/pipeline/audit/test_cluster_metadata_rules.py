@@ -18,6 +18,7 @@ from fencepost.pipeline.audit.cluster_metadata import (
     PartitionIncarnation,
 )
 from fencepost.pipeline.audit.rule import (
+    AbsentReplica,
     PartitionEvidence,
     PartitionMetadata,
     ReplicaMetadata,
@@ -295,3 +296,51 @@ def test_what_the_tier_is_said_to_have_is_there(with_objects: bool) -> None:
     found = {name: [each.offset for each in RULES[name].check(given)] for name in rules}
     missing = {"acknowledged-present": [5], "tier-and-log": [0]}
     assert found == (missing if with_objects else {name: [] for name in rules})
+
+
+# -- assigned-replicas --------------------------------------------------------------------------
+
+
+def lacking(
+    *absent: AbsentReplica,
+    replicas: tuple[ReplicaMetadata, ...] = (),
+    isr: tuple[int, ...] = (1, 2),
+    trace: Sequence[Row] | None = None,
+) -> list[tuple[int | None, str | None, bool]]:
+    """Brokers, explanations, and whether records are known to be missing."""
+    metadata = known(CLEAN)
+    metadata = replace(metadata, last=replace(metadata.last, isr=isr))
+    evidence = PartitionEvidence(
+        topic="t",
+        partition=0,
+        metadata=PartitionMetadata(replicas=replicas, absent=absent, cluster=cluster(metadata)),
+        batches=BATCHES.empty_table(),
+        now_ms=NOW_MS,
+        traces=None if trace is None else trace_rows.evidence(*trace).traces,
+    )
+    found = RULES["assigned-replicas"].check(evidence)
+    return [(each.broker, each.explanation, each.missing is not None) for each in found]
+
+
+def test_a_replica_in_sync_that_is_not_there() -> None:
+    assert lacking() == []
+    assert lacking(AbsentReplica(broker=1, end=10)) == [(1, None, True)]
+    assert lacking(AbsentReplica(broker=1, end=0)) == [(1, None, False)]
+    other = replica(2, high_watermark=5)
+    assert lacking(AbsentReplica(broker=1, end=None), replicas=(other,)) == [(1, None, True)]
+    both = (AbsentReplica(broker=1, end=7), AbsentReplica(broker=2, end=9))
+    assert lacking(*both) == [(1, None, True), (2, None, True)]
+
+
+def test_a_replica_that_may_not_be_there_yet() -> None:
+    new = "nothing tells of a record, and broker 1 may not have made it yet"
+    assert lacking(AbsentReplica(broker=1, end=None)) == [(1, new, False)]
+    assert lacking(AbsentReplica(broker=1, end=None), replicas=(replica(2),)) == [(1, new, False)]
+    late = "broker 1 is not in sync, and makes the directory when it starts"
+    assert lacking(AbsentReplica(broker=1, end=5), isr=(2,)) == [(1, late, False)]
+    wiped = event("replica_wiped", broker=1)
+    assert lacking(AbsentReplica(broker=1, end=5), trace=[wiped]) == [
+        (1, "broker 1 lost its disk", True)
+    ]
+    other = event("replica_wiped", broker=2)
+    assert lacking(AbsentReplica(broker=1, end=5), trace=[other]) == [(1, None, True)]

@@ -154,3 +154,38 @@ def test_without_metadata_it_may_have_been_an_unclean_election(told: Told, tmp_p
         "an unclean election of leader epoch 2 explains it, and there is no trace that tells of "
         "another reason"
     )
+
+
+def test_directories_that_are_gone(told: Told, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(told.folder, tmp_path / "copy"))
+    paths = {each.broker: each.path for each in find_log_dirs(folder)}
+    for topic, broker in (
+        (told.lost, told.late),  # it leads
+        (told.kept, told.first),  # not in sync
+        (told.gone, told.first),  # deleted
+        (told.moved, told.bystander),
+        (told.moved, told.late),
+    ):
+        shutil.rmtree(paths[broker] / f"{topic}-0")
+    shutil.rmtree(paths[told.first] / f"{told.moved}-0", ignore_errors=True)  # reassigned
+    found = [each for each in audit(folder) if each.rule == "assigned-replicas"]
+    assert {(each.topic, each.broker, each.explanation) for each in found} == {
+        (told.lost, told.late, None),
+        (
+            told.kept,
+            told.first,
+            f"broker {told.first} is not in sync, and makes the directory when it starts",
+        ),
+        (told.moved, told.bystander, None),
+        (told.moved, told.late, None),
+    }
+    assert audit(folder, told.gone) == []
+
+
+def test_a_broker_whose_directories_are_not_all_there_lacks_nothing(
+    told: Told, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(told.folder, tmp_path / "copy"))
+    paths = {each.broker: each.path for each in find_log_dirs(folder)}
+    shutil.rmtree(paths[told.late])
+    assert {each.broker for each in audit(folder)} <= {told.first, told.bystander}

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 from uuid import UUID
+
+import pytest
 
 from fencepost.broker.data_dir.metadata_log import encode_line
 from fencepost.pipeline.audit.cluster_metadata import ClusterMetadata
 from fencepost.pipeline.audit.metadata_sources import read_cluster_metadata
+from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.datasource.log_directories import find_log_dirs
+from fencepost.protocol.byte_utils import format_uuid
+from fencepost.protocol.metadata_records import RegisterBrokerRecord
 from tests.harness.metadata_logs import batch, batches, node, partition, snapshot, topic
+
+DIR: Final = UUID(int=101)
+OTHER_DIR: Final = UUID(int=102)
 
 
 def read(folder: Path) -> ClusterMetadata:
@@ -147,3 +156,27 @@ def test_a_directory_that_can_not_be_read(tmp_path: Path) -> None:
 def test_an_empty_log(tmp_path: Path) -> None:
     node(tmp_path, 1, log_0=batches(0))
     assert read(tmp_path).reading.lines == ("cluster metadata: none",)
+
+
+# -- replicas that are not there ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("registered", "found"), [((), [1]), ((DIR,), [1]), ((DIR, OTHER_DIR), None)]
+)
+def test_what_a_broker_lacks_is_known_where_all_its_directories_are_there(
+    tmp_path: Path, registered: tuple[UUID, ...], found: list[int] | None
+) -> None:
+    values = (
+        RegisterBrokerRecord(1, log_dirs=registered),
+        RegisterBrokerRecord(2),
+        topic(),
+        partition(1, 2),
+    )
+    log = node(tmp_path, 1, log_0=batches(0, *values))
+    with (log.parent / "meta.properties").open("a") as about:
+        about.write(f"directory.id={format_uuid(DIR)}\n")
+    known = read_partition_metadata(tmp_path)
+    absent = {key: [each.broker for each in known[key].absent] for key in known}
+    assert absent == ({} if found is None else {("t", 0): found})
+    assert read_partition_metadata(tmp_path, topics=["u"]) == {}
