@@ -182,6 +182,14 @@ def test_a_transaction_holds_when_it_ends() -> None:
     assert (log.end, log.problems) == (9, [])
 
 
+def test_a_transaction_before_a_snapshot_holds_nothing_behind_it() -> None:
+    data = batches(0, BeginTransactionRecord(), a("1")) + flipped(batch(2, a("2")))
+    files = written(log_0=data, snapshot_4=snapshot(a("s")), log_4=batches(4, a("4")))
+    log, entries = read(files)
+    assert texts(entries) == ["|4", "s", "4"]
+    assert (log.start, log.end) == (4, 5)
+
+
 def test_copies_complete_each_other() -> None:
     files = written(log_0=batches(0, a("0"), BeginTransactionRecord(), a("2")))
     written(

@@ -170,6 +170,15 @@ def test_a_topic_that_is_not_all_there(tmp_path: Path) -> None:
     assert found.problems == (f"1 of 2 partitions of {TOPIC} are not there",)
 
 
+@pytest.mark.parametrize("partition", [0, 1])
+def test_the_tier_is_known_where_all_of_the_topic_is(tmp_path: Path, partition: int) -> None:
+    write(tmp_path, started(1), became(1, FINISHED), partition=partition)
+    known = read_partition_metadata(tmp_path)["t", 0]
+    assert known.tier == (segment(1),)
+    assert (known.with_tier, known.with_objects) == (partition == 0, False)
+    assert len(known.cluster.reading.lines) == 2 + partition
+
+
 def test_what_can_not_be_read(tmp_path: Path) -> None:
     damaged = write(tmp_path / "a", started(1), started(2))
     damage.flip_in(damaged, 1)
