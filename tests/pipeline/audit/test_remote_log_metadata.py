@@ -40,7 +40,7 @@ from tests.oracle.asking import T, list_offsets
 from tests.oracle.comparing import KAFKA_TIERED
 from tests.oracle.steering import KafkaSteering
 from tests.pipeline.audit import damage
-from tests.pipeline.audit.rigs import LOG_RULES, followed
+from tests.pipeline.audit.rigs import LOG_RULES, followed, unexplained
 
 TOPIC: Final = "__remote_log_metadata"
 STARTED, FINISHED, DELETING, DELETED = range(4)
@@ -214,9 +214,10 @@ class Tiered:
         self.local_start = local_start
 
     def audit(self) -> list[Violation]:
+        """What nothing explains: files that retention is about to delete may still be there."""
         known = read_partition_metadata(self.folder, topics=[self.topic])
         rows = scan_folder(self.folder, topics=[self.topic], checks=Checks.RECORDS)
-        return followed(rows, None, known, LOG_RULES)
+        return unexplained(followed(rows, None, known, LOG_RULES))
 
 
 @pytest.fixture(scope="module")
@@ -269,12 +270,7 @@ def test_a_segment_that_the_tier_never_got(tiered: Tiered, tmp_path: Path) -> No
     for path in lacking.folder.glob(f"{TOPIC}-*/*.log"):
         path.write_bytes(without_update(path.read_bytes(), 4))
     (found,) = lacking.audit()
-    assert (found.rule, found.offset, found.end_offset, found.explanation) == (
-        "tier-and-log",
-        4,
-        8,
-        None,
-    )
+    assert (found.rule, found.offset, found.end_offset) == ("tier-and-log", 4, 8)
     assert "neither in the tier nor in the log of broker 1" in found.message
 
 
