@@ -102,7 +102,7 @@ def _against(
                 segment=still_open.begin.segment,
                 position=still_open.begin.position,
                 offset=still_open.begin.offset,
-                end_offset=log.end,
+                end_offset=seen.end.end_offset,
             )
             return
     if known is None or known.decision is None or partition not in known.decision.partitions:
