@@ -48,6 +48,7 @@ _MAGIC_AT: Final = 16
 _MIN_RECORD_SIZE: Final = 14
 _SIGNED_BYTE: Final = struct.Struct(">b")
 _INT32: Final = struct.Struct(">i")
+_new_tuple: Final = tuple.__new__
 
 
 class CorruptBatch(ValueError):
@@ -137,7 +138,7 @@ class BatchHeader(NamedTuple):
 
     def stamped(self, base_offset: int, leader_epoch: int) -> "BatchHeader":
         """The header as `stamp` leaves it; `_replace` would take three times as long."""
-        return BatchHeader(base_offset, self[1], leader_epoch, *self[3:])
+        return _new_tuple(BatchHeader, (base_offset, self[1], leader_epoch, *self[3:]))
 
 
 class Record(NamedTuple):
@@ -189,7 +190,7 @@ def peek_header(buf: Buffer, pos: int = 0) -> BatchHeader:
     :raises CorruptBatch: When no header of format v2 stands there.
     """
     try:
-        header = BatchHeader._make(_HEADER.unpack_from(buf, pos))
+        header = _new_tuple(BatchHeader, _HEADER.unpack_from(buf, pos))
     except struct.error as error:
         raise CorruptBatch("record batch header is cut short") from error
     if header.magic != MAGIC:
@@ -332,8 +333,13 @@ def build_batch(
         len(records),
     )
     batch += packed
-    _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[_CHECKSUMMED_AT:]))
+    write_checksum(batch)
     return batch
+
+
+def write_checksum(batch: bytearray) -> None:
+    """Write the checksum of a whole batch into its header."""
+    _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[_CHECKSUMMED_AT:]))
 
 
 def build_header(

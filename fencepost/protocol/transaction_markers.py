@@ -11,7 +11,16 @@ from typing import Final, NamedTuple
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.record_reader import iter_records
-from fencepost.protocol.records import CODEC_MASK, LOG_OVERHEAD, MAGIC, Record, build_batch
+from fencepost.protocol.records import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
+    write_checksum,
+)
 
 FIRST_WITH_EPOCH_BUMP: Final = 2
 """The ``transaction.version`` from which a marker has a newer epoch than the records (KIP-890)."""
@@ -20,6 +29,8 @@ _VALUE: Final = struct.Struct(">hi")
 _BATCH: Final = struct.Struct(">8xi4xb4xh34xi5bhhbhib")
 """A whole batch as `encode_marker` and Kafka write it: batch length, magic, attributes and count of
 the header, then its record, whose lengths take a byte each."""
+_WHOLE_BATCH: Final = struct.Struct(">qiibIhiqqqhii5bhhbhib")
+"""The same with every field of the header."""
 _BATCH_LENGTH: Final = _BATCH.size - LOG_OVERHEAD
 _LENGTHS: Final = (2 * (_KEY.size + _VALUE.size + 6), 2 * _KEY.size, 2 * _VALUE.size)
 """Of the record, its key and its value, as varints; 6 is the size of the record's other fields."""
@@ -57,15 +68,32 @@ class EndTransactionMarker(NamedTuple):
 
 def encode_marker(marker: TransactionMarker, timestamp_ms: int) -> bytearray:
     """The control batch of a marker, at base offset 0."""
-    key = _KEY.pack(_VERSION, _COMMIT if marker.committed else _ABORT)
-    value = _VALUE.pack(_VERSION, marker.coordinator_epoch)
-    return build_batch(
-        [Record(0, timestamp_ms, key, value)],
-        producer_id=marker.producer_id,
-        producer_epoch=marker.producer_epoch,
-        transactional=True,
-        control=True,
+    size, key_size, value_size = _LENGTHS
+    batch = bytearray(_WHOLE_BATCH.size)
+    _WHOLE_BATCH.pack_into(
+        batch,
+        0,
+        0,
+        _BATCH_LENGTH,
+        NO_LEADER_EPOCH,
+        MAGIC,
+        0,
+        TRANSACTIONAL_FLAG | CONTROL_FLAG,
+        0,
+        timestamp_ms,
+        timestamp_ms,
+        marker.producer_id,
+        marker.producer_epoch,
+        NO_SEQUENCE,
+        1,
+        *(size, 0, 0, 0, key_size),
+        *(_VERSION, _COMMIT if marker.committed else _ABORT),
+        value_size,
+        *(_VERSION, marker.coordinator_epoch),
+        0,
     )
+    write_checksum(batch)
+    return batch
 
 
 def decode_marker(batch: Buffer, at: int = 0) -> EndTransactionMarker | None:

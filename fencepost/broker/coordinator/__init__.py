@@ -18,11 +18,10 @@ subclass of ``CoordinatorShard`` with the requests that it serves.
 from functools import lru_cache
 from typing import Final
 
-_HASHES: Final = 100
-"""How many keys' hashes are kept: each request asks several times."""
+_KEPT: Final = 100
+"""How many keys' partitions are kept: each request asks several times."""
 
 
-@lru_cache(_HASHES)
 def java_hash(text: str) -> int:
     """Java's ``String.hashCode``, as an unsigned number: over UTF-16 units, modulo 2**32."""
     value = 0
@@ -32,6 +31,7 @@ def java_hash(text: str) -> int:
     return value
 
 
+@lru_cache(_KEPT)
 def partition_for(key: str, partition_count: int) -> int:
     """The partition of a key, as Kafka's ``partitionFor`` has it: by the hash's absolute value.
 

@@ -14,8 +14,9 @@ next epoch (3). Metadata that version 0 cannot hold, of an id that was used unde
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
+from struct import Struct
 from typing import Final
 
 from fencepost.broker.coordinator.record_fields import FieldReader, FieldWriter, MalformedRecord
@@ -27,17 +28,25 @@ from fencepost.broker.transactions.transaction_metadata import (
     TransactionMetadata,
 )
 from fencepost.broker.transactions.transaction_state import TransactionState
+from fencepost.protocol.messages import struct
 
 FLEXIBLE_VERSION: Final = 1
 _KEY_VERSION: Final = 0
 _NULL: Final = -1
+_HEAD: Final = Struct(">hqhib")
+"""Of a value: its version, producer id, producer epoch, timeout and state."""
+_TIMES: Final = Struct(">qq")
+"""When it was updated last, and when the transaction began."""
+_KEPT: Final = 16
+"""How many of the encoded parts are kept that the records of a transaction have in common, and
+mostly those of the next one too."""
 _PREVIOUS_PRODUCER_ID_TAG: Final = 0
 _NEXT_PRODUCER_ID_TAG: Final = 1
 _CLIENT_VERSION_TAG: Final = 2
 _NEXT_PRODUCER_EPOCH_TAG: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class TransactionRecord:
     """A transactional id; without a value, its expiration."""
 
@@ -80,11 +89,11 @@ def encode(
 
     :raises MalformedRecord: When the transactional id is too long for its field.
     """
-    key = FieldWriter(flexible=False)
-    key.int16(_KEY_VERSION)
-    key.string(record.transactional_id)
     value = record.value
-    return key.to_bytes(), None if value is None else _encode_value(value, value_version)
+    return (
+        _encode_key(record.transactional_id),
+        None if value is None else _encode_value(value, value_version),
+    )
 
 
 def decode(key: bytes, value: bytes | None) -> TransactionRecord | None:
@@ -104,30 +113,42 @@ def decode(key: bytes, value: bytes | None) -> TransactionRecord | None:
     return TransactionRecord(transactional_id=transactional_id, value=_decode_value(value, version))
 
 
+@lru_cache(_KEPT)
+def _encode_key(transactional_id: str) -> bytes:
+    key = FieldWriter(flexible=False)
+    key.int16(_KEY_VERSION)
+    key.string(transactional_id)
+    return key.to_bytes()
+
+
 def _encode_value(value: TransactionMetadata, version: int) -> bytes:
     if value.client_version or value.next_producer_id != NO_PRODUCER_ID:
         version = FLEXIBLE_VERSION
     flexible = version >= FLEXIBLE_VERSION
+    head = _HEAD.pack(
+        version, value.producer_id, value.producer_epoch, value.timeout_ms, value.state
+    )
+    has_partitions = value.state is not TransactionState.EMPTY
+    partitions = _encode_partitions(value.partitions if has_partitions else None, flexible=flexible)
+    times = _TIMES.pack(value.last_update_ms, value.start_ms)
+    if not flexible:
+        return head + partitions + times
+    tags = _encode_tags(
+        value.previous_producer_id,
+        value.next_producer_id,
+        value.client_version,
+        value.next_producer_epoch,
+    )
+    return head + partitions + times + tags
+
+
+@lru_cache(_KEPT)
+def _encode_partitions(partitions: frozenset[TopicPartition] | None, *, flexible: bool) -> bytes:
+    """The array of partitions, null where there are none in an empty transaction."""
     out = FieldWriter(flexible=flexible)
-    out.int16(version)
-    out.int64(value.producer_id)
-    out.int16(value.producer_epoch)
-    out.int32(value.timeout_ms)
-    out.int8(value.state)
-    if value.state is TransactionState.EMPTY:
+    if partitions is None:
         out.array_size(None)
-    else:
-        _encode_partitions(out, value.partitions, flexible=flexible)
-    out.int64(value.last_update_ms)
-    out.int64(value.start_ms)
-    if flexible:
-        out.tags(_tags_of(value))
-    return out.to_bytes()
-
-
-def _encode_partitions(
-    out: FieldWriter, partitions: Iterable[TopicPartition], *, flexible: bool
-) -> None:
+        return out.to_bytes()
     topics = [
         (topic, [index for _, index in of_topic])
         for topic, of_topic in groupby(sorted(partitions), lambda each: each[0])
@@ -140,20 +161,26 @@ def _encode_partitions(
             out.int32(index)
         if flexible:
             out.tags({})
+    return out.to_bytes()
 
 
-def _tags_of(value: TransactionMetadata) -> dict[int, bytes]:
+@lru_cache(_KEPT)
+def _encode_tags(
+    previous_producer_id: int, next_producer_id: int, client_version: int, next_epoch: int
+) -> bytes:
     """The tagged fields that do not have their defaults."""
     tags: dict[int, bytes] = {}
-    if value.previous_producer_id != NO_PRODUCER_ID:
-        tags[_PREVIOUS_PRODUCER_ID_TAG] = value.previous_producer_id.to_bytes(8, "big")
-    if value.next_producer_id != NO_PRODUCER_ID:
-        tags[_NEXT_PRODUCER_ID_TAG] = value.next_producer_id.to_bytes(8, "big")
-    if value.client_version:
-        tags[_CLIENT_VERSION_TAG] = value.client_version.to_bytes(2, "big")
-    if value.next_producer_epoch != NO_PRODUCER_EPOCH:
-        tags[_NEXT_PRODUCER_EPOCH_TAG] = value.next_producer_epoch.to_bytes(2, "big", signed=True)
-    return tags
+    if previous_producer_id != NO_PRODUCER_ID:
+        tags[_PREVIOUS_PRODUCER_ID_TAG] = previous_producer_id.to_bytes(8, "big")
+    if next_producer_id != NO_PRODUCER_ID:
+        tags[_NEXT_PRODUCER_ID_TAG] = next_producer_id.to_bytes(8, "big")
+    if client_version:
+        tags[_CLIENT_VERSION_TAG] = client_version.to_bytes(2, "big")
+    if next_epoch != NO_PRODUCER_EPOCH:
+        tags[_NEXT_PRODUCER_EPOCH_TAG] = next_epoch.to_bytes(2, "big", signed=True)
+    out = FieldWriter(flexible=True)
+    out.tags(tags)
+    return out.to_bytes()
 
 
 def _decode_value(data: bytes, version: int) -> TransactionMetadata:

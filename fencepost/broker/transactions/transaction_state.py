@@ -32,9 +32,13 @@ class TransactionState(IntEnum):
     @property
     def title(self) -> str:
         """Kafka's name for it, such as ``PrepareCommit``."""
-        return "".join(word.capitalize() for word in self.name.split("_"))
+        return _TITLES[self]
 
 
+_TITLES: Final = tuple(
+    "".join(word.capitalize() for word in state.name.split("_")) for state in TransactionState
+)
+"""By the ids, which count from 0."""
 _S: Final = TransactionState
 IDLE: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 """No transaction is open: the id may expire, and its producer get the next epoch."""

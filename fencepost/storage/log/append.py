@@ -53,17 +53,24 @@ def prepare_batch(
 ) -> PreparedBatch | AppendRejected:
     """Check the one batch of a request against a log's config, and make it what the log keeps.
 
+    A coordinator's batch was built here: it is whole, the only one and undamaged.
+
     :param name: Topic and partition, for messages.
     :param log_start_offset: For the answers that state it.
     :param budget: What the request may still unpack to; None where it has nothing else.
     """
-    opened = open_batch(records, allow_zstd=allow_zstd)
-    if isinstance(opened, AppendRejected):
-        return opened
-    batch, header = opened
-    rejected = check_size_and_crc(batch, header, config, log_start_offset)
-    if rejected is not None:
-        return rejected
+    if origin is AppendOrigin.COORDINATOR:
+        if len(records) > config.max_message_bytes:
+            return AppendRejected(error=ErrorCode.MESSAGE_TOO_LARGE)
+        batch, header = records, read_header(records)
+    else:
+        opened = open_batch(records, allow_zstd=allow_zstd)
+        if isinstance(opened, AppendRejected):
+            return opened
+        batch, header = opened
+        rejected = check_size_and_crc(batch, header, config, log_start_offset)
+        if rejected is not None:
+            return rejected
     return prepare_checked_batch(
         batch,
         header,
