@@ -105,6 +105,8 @@ def map_response(answer: T | Wait[T], convert: Callable[[T], R]) -> R | Wait[R]:
     """``convert`` of a response, as soon as that is complete."""
     if not isinstance(answer, Wait):
         return convert(answer)
+    if answer.result is not None:  # it is complete already, as often where there is one replica
+        return convert(answer.result)
     return gather_responses([answer], lambda answers: convert(answers[0]))
 
 
@@ -133,8 +135,13 @@ def gather_responses(
     answers: Sequence[T | Wait[T]], convert: Callable[[list[T]], R]
 ) -> R | Wait[R]:
     """``convert`` of all responses, in their order, as soon as the last one is complete."""
-    at_once = [answer for answer in answers if not isinstance(answer, Wait)]
-    if len(at_once) == len(answers):
+    at_once: list[T] = []
+    for answer in answers:
+        response = answer.result if isinstance(answer, Wait) else answer
+        if response is None:
+            break
+        at_once.append(response)
+    else:
         return convert(at_once)
     known: dict[int, T] = {}
     whole: Wait[R] = Wait()
@@ -149,8 +156,6 @@ def gather_responses(
             answer.then(_receiver(arrived, index))
         else:
             arrived(index, answer)
-    if whole.done and whole.result is not None:
-        return whole.result
     return whole
 
 

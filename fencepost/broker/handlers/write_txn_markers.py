@@ -58,6 +58,9 @@ def handle(
             else:
                 partitions[index] = outcome
 
+    if not of_groups:
+        return _wait_for_others(ctx, outcomes)
+
     def settle(codes: list[ErrorCode]) -> bool:
         for (partitions, index), code in zip(places, codes, strict=True):
             partitions[index] = code
@@ -138,26 +141,17 @@ def _wait(
 
 
 def _respond(outcomes: _Outcomes) -> WriteTxnMarkersResponse:
-    return WriteTxnMarkersResponse(
-        markers=tuple(
-            WritableTxnMarkerResult(
-                producer_id=producer_id,
-                topics=tuple(
-                    WritableTxnMarkerTopicResult(
-                        name=name,
-                        partitions=tuple(
-                            WritableTxnMarkerPartitionResult(
-                                partition_index=index, error_code=_error(outcome)
-                            )
-                            for index, outcome in partitions.items()
-                        ),
-                    )
-                    for name, partitions in topics.items()
-                ),
-            )
-            for producer_id, topics in outcomes.items()
-        )
-    )
+    markers: list[WritableTxnMarkerResult] = []  # built in loops, as each transaction waits for it
+    for producer_id, topics in outcomes.items():
+        results: list[WritableTxnMarkerTopicResult] = []
+        for name, partitions in topics.items():
+            codes = [
+                WritableTxnMarkerPartitionResult(partition_index=index, error_code=_error(outcome))
+                for index, outcome in partitions.items()
+            ]
+            results.append(WritableTxnMarkerTopicResult(name=name, partitions=tuple(codes)))
+        markers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=tuple(results)))
+    return WriteTxnMarkersResponse(markers=tuple(markers))
 
 
 def _error(outcome: _Outcome) -> ErrorCode:
