@@ -54,6 +54,11 @@ def handle(
                 results_by_topic_v3_and_below=result.topic_results
             ),
         )
+    if len(request.transactions) == 1:  # as of a leader, for each Produce that begins a transaction
+        return map_response(
+            _result(ctx, request.transactions[0]),
+            lambda result: AddPartitionsToTxnResponse(results_by_transaction=(result,)),
+        )
     # A Kafka adds the partitions that are named last for an id each time that the id is named. Here
     # each id counts once, or the work would rise with the square of what a request names.
     transactions = {each.transactional_id: each for each in reversed(request.transactions)}
@@ -83,14 +88,16 @@ def _transaction_of_client(request: AddPartitionsToTxnRequest) -> AddPartitionsT
 def _result(
     ctx: Context, transaction: AddPartitionsToTxnTransaction
 ) -> AddPartitionsToTxnResult | Wait[AddPartitionsToTxnResult]:
-    partitions = tuple(_partitions(transaction.topics))
+    partitions = tuple(
+        [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
+    )
 
     def respond(results: _Results) -> AddPartitionsToTxnResult:
         return AddPartitionsToTxnResult(
             transactional_id=transaction.transactional_id, topic_results=results
         )
 
-    refused = dict(_refused(ctx, partitions))
+    refused = _refused(ctx, partitions)
     if refused:
         untried = dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED)
         return respond(_by_partition(untried | refused))
@@ -100,15 +107,16 @@ def _result(
     return map_response(answer, lambda code: respond(_as_named(transaction.topics, code)))
 
 
-def _refused(
-    ctx: Context, partitions: Iterable[TopicPartition]
-) -> Iterable[tuple[TopicPartition, ErrorCode]]:
+def _refused(ctx: Context, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
     """The partitions that are in no transaction of who asks."""
-    for topic, index in partitions:
-        if ctx.version < _FIRST_OF_BROKERS and topic in INTERNAL_TOPICS:
-            yield (topic, index), ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif ctx.broker.view.partition(topic, index) is None:
-            yield (topic, index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    refused: dict[TopicPartition, ErrorCode] = {}
+    view, is_client = ctx.broker.view, ctx.version < _FIRST_OF_BROKERS
+    for partition in partitions:
+        if is_client and partition[0] in INTERNAL_TOPICS:
+            refused[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif view.partition(*partition) is None:
+            refused[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return refused
 
 
 def _shard(ctx: Context, transactional_id: str) -> TransactionCoordinatorShard | ErrorCode:
@@ -158,20 +166,16 @@ def _producer(transaction: AddPartitionsToTxnTransaction) -> ProducerIdAndEpoch:
     return ProducerIdAndEpoch(producer_id=transaction.producer_id, epoch=transaction.producer_epoch)
 
 
-def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> Iterable[TopicPartition]:
-    for topic in topics:
-        for index in topic.partitions:
-            yield topic.name, index
-
-
 def _by_partition(codes: Mapping[TopicPartition, ErrorCode]) -> _Results:
     """One entry for each topic of a partition."""
     results: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
     for (topic, index), code in codes.items():
         results.setdefault(topic, []).append(_partition_result(index, code))
     return tuple(
-        AddPartitionsToTxnTopicResult(name=name, results_by_partition=tuple(of_topic))
-        for name, of_topic in results.items()
+        [
+            AddPartitionsToTxnTopicResult(name=name, results_by_partition=tuple(of_topic))
+            for name, of_topic in results.items()
+        ]
     )
 
 

@@ -35,6 +35,7 @@ from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import resolve_name
 from fencepost.broker.produce.append import (
     ALL,
+    CheckedPartition,
     PartitionOutcome,
     PendingAppend,
     TargetOrOutcome,
@@ -67,6 +68,7 @@ from fencepost.protocol.records import (
     LOG_OVERHEAD,
     MAGIC,
     TRANSACTIONAL_FLAG,
+    BatchHeader,
     CorruptBatch,
     batch_size,
 )
@@ -98,7 +100,7 @@ def _handle_transactional(
     transactional_id = request.transactional_id
     if transactional_id is None:
         return _refuse_each(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    batches = transactional_batches(_named_records(ctx, request))
+    batches = transactional_batches(_checked_batches(ctx, request))
     if len(batches.producers) > 1:
         return _refuse_each(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING, _SEVERAL)
     if not batches.producers:
@@ -128,14 +130,14 @@ def _handle_transactional(
     return response
 
 
-def _named_records(
+def _checked_batches(
     ctx: Context, request: ProduceRequest
-) -> Iterator[tuple[tuple[str, int], Buffer]]:
-    """The records of each partition that may be appended to: as in Kafka, no other counts."""
+) -> Iterator[tuple[tuple[str, int], tuple[BatchHeader, ...]]]:
+    """The batches of each partition that may be appended to: as in Kafka, no other counts."""
     for topic, topic_id, data in _distinct_partitions(request):
-        name = check_before_append(ctx, topic, topic_id, data)
-        if isinstance(name, str):
-            yield (name, data.index), data.records or b""
+        checked = check_before_append(ctx, topic, topic_id, data)
+        if isinstance(checked, CheckedPartition):
+            yield (checked.name, data.index), checked.headers
 
 
 def _append(ctx: Context, request: ProduceRequest, verified: Verified) -> _Outcome:
@@ -269,6 +271,10 @@ def _distinct_partitions(
     request: ProduceRequest,
 ) -> Iterator[tuple[str, UUID | None, PartitionProduceData]]:
     """Each partition once, with what the request holds last for it."""
+    topics = request.topic_data
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        yield topics[0].name, topics[0].topic_id, topics[0].partition_data[0]
+        return
     by_topic: dict[tuple[str, UUID | None], dict[int, PartitionProduceData]] = {}
     for topic in request.topic_data:
         partitions = by_topic.setdefault((topic.name, topic.topic_id), {})

@@ -8,7 +8,7 @@ at run time: that would double what it takes to make one.
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
@@ -30,6 +30,7 @@ from fencepost.protocol.messages.produce import (
     ProduceRequest,
 )
 from fencepost.protocol.record_reader import ReadBudget
+from fencepost.protocol.records import BatchHeader
 from fencepost.storage.log.append_result import AppendRejected, AppendResult
 from fencepost.storage.log.validation import open_batch, open_batches
 from fencepost.storage.log.verification import VerificationGuard
@@ -169,32 +170,43 @@ def refuse_acks(
     ctx: Context, topic: str, topic_id: UUID | None, data: PartitionProduceData
 ) -> PartitionOutcome:
     """The answer to acks that Kafka does not know: what it checks before an append comes first."""
-    refused = check_before_append(ctx, topic, topic_id, data)
-    if isinstance(refused, PartitionOutcome):
-        return refused
+    checked = check_before_append(ctx, topic, topic_id, data)
+    if isinstance(checked, PartitionOutcome):
+        return checked
     acks_error = error_response(data.index, ErrorCode.INVALID_REQUIRED_ACKS)
     return PartitionOutcome(topic, topic_id, acks_error)
 
 
+class CheckedPartition(NamedTuple):
+    """A partition that exists, and whose records this version may carry."""
+
+    name: str
+    """The topic's."""
+    headers: tuple[BatchHeader, ...]
+    """Of its batches; one, unless the topic has ``check.expected.offsets``."""
+
+
 def check_before_append(
     ctx: Context, topic: str, topic_id: UUID | None, data: PartitionProduceData
-) -> str | PartitionOutcome:
-    """The topic's name, where the partition exists and its records are a batch that this version
-    may carry; else the answer.
-    """
+) -> CheckedPartition | PartitionOutcome:
+    """What Kafka checks of a partition before it looks for its leader; else the answer."""
     name = resolve_name(ctx.broker.view, topic, topic_id, by_id=ctx.version >= _FIRST_WITH_IDS)
     if isinstance(name, ErrorCode):
         return PartitionOutcome(topic, topic_id, error_response(data.index, name))
     if ctx.broker.view.partition(name, data.index) is None:
         unknown = error_response(data.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return PartitionOutcome(topic, topic_id, unknown)
-    open_any = (
-        open_batches if ctx.broker.configs.log_config(name).check_expected_offsets else open_batch
-    )
-    opened = open_any(data.records or b"", allow_zstd=allows_zstd(ctx.version))
-    if isinstance(opened, AppendRejected):
-        return PartitionOutcome(topic, topic_id, _rejected(data.index, opened))
-    return name
+    configs, records = ctx.broker.configs, data.records or b""
+    allow_zstd = allows_zstd(ctx.version)
+    if configs.may_check_expected_offsets and configs.log_config(name).check_expected_offsets:
+        batches = open_batches(records, allow_zstd=allow_zstd)
+        if not isinstance(batches, AppendRejected):
+            return CheckedPartition(name, tuple(header for _, header in batches))
+        return PartitionOutcome(topic, topic_id, _rejected(data.index, batches))
+    batch = open_batch(records, allow_zstd=allow_zstd)
+    if not isinstance(batch, AppendRejected):
+        return CheckedPartition(name, (batch[1],))
+    return PartitionOutcome(topic, topic_id, _rejected(data.index, batch))
 
 
 def find_targets(

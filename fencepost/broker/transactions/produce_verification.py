@@ -12,8 +12,9 @@ asked first may have been replaced without knowing it, and then answers nothing.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
@@ -29,18 +30,11 @@ from fencepost.broker.transactions.verification import (
     VerifyingNode,
     add_or_verify,
 )
-from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.records import (
-    MAGIC,
-    NO_PRODUCER_ID,
-    TRANSACTIONAL_FLAG,
-    batch_size,
-    peek_header,
-)
+from fencepost.protocol.messages import struct
+from fencepost.protocol.records import NO_PRODUCER_ID, TRANSACTIONAL_FLAG, BatchHeader
 from fencepost.storage.log.verification import VerificationGuard
 
-_MAGIC_AT: Final = 16
 _RETRIABLE: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -73,7 +67,7 @@ class _Sequence(NamedTuple):
     producer: ProducerOfBatch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class TransactionalBatches:
     """The batches of a Produce that belong to a transaction."""
 
@@ -90,7 +84,7 @@ class Refusal(NamedTuple):
     message: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class Verified:
     """The partitions of a Produce after their verification."""
 
@@ -103,25 +97,19 @@ NOTHING_TO_VERIFY: Final = Verified()
 
 
 def transactional_batches(
-    partitions: Iterable[tuple[TopicPartition, Buffer]],
+    partitions: Iterable[tuple[TopicPartition, Sequence[BatchHeader]]],
 ) -> TransactionalBatches:
     """The batches of a transaction among those of some partitions.
 
-    :raises CorruptBatch: When a partition begins with bytes that are no batch.
+    :param partitions: Each with the headers of its batches.
     """
     producers: set[ProducerOfBatch] = set()
     sequences: dict[TopicPartition, int] = {}
-    for partition, records in partitions:
-        at = 0
-        while at < len(records) and (size := batch_size(records, at)):
-            if records[at + _MAGIC_AT] != MAGIC:
-                break
-            header = peek_header(records, at)
+    for partition, headers in partitions:
+        for header in headers:
             if header.attributes & TRANSACTIONAL_FLAG and header.producer_id != NO_PRODUCER_ID:
                 producers.add(ProducerOfBatch(header.producer_id, header.producer_epoch))
-                first = peek_header(records) if at else header
-                sequences.setdefault(partition, first.base_sequence)
-            at += size
+                sequences.setdefault(partition, headers[0].base_sequence)
     return TransactionalBatches(producers=frozenset(producers), sequences=sequences)
 
 
@@ -149,12 +137,19 @@ class ProduceVerification:
         waiting = self._queues.get(sequence)
         if waiting is None and not self._needs_verification(support):
             return NOTHING_TO_VERIFY
-        attempt = _Attempt(self._node, transactional_id, producer, batches.sequences, support)
+        attempt = _Attempt(
+            self._node,
+            transactional_id,
+            producer,
+            batches.sequences,
+            support,
+            partial(self._next, sequence),
+        )
         if waiting is not None:
-            waiting.append(lambda: self._start(sequence, attempt))
+            waiting.append(attempt.run)
             return attempt.verified
         self._queues[sequence] = deque()
-        self._start(sequence, attempt)
+        attempt.run()
         result = attempt.verified.result
         return attempt.verified if result is None else result
 
@@ -166,9 +161,6 @@ class ProduceVerification:
         is_enabled = self._node.configs.transaction_partition_verification_enable
         return support is TransactionSupport.ADD or is_enabled
 
-    def _start(self, sequence: _Sequence, attempt: "_Attempt") -> None:
-        attempt.run(lambda: self._next(sequence))
-
     def _next(self, sequence: _Sequence) -> None:
         """One is verified and appended: the next of the same sequence may begin."""
         waiting = self._queues.get(sequence)
@@ -179,7 +171,21 @@ class ProduceVerification:
 
 
 class _Attempt:
-    """The verification of one request."""
+    """The verification of one request.
+
+    :param done: Called after the batches are appended.
+    """
+
+    __slots__ = (
+        "_asks_until_ms",
+        "_done",
+        "_node",
+        "_producer",
+        "_sequences",
+        "_support",
+        "_transactional_id",
+        "verified",
+    )
 
     def __init__(
         self,
@@ -188,6 +194,7 @@ class _Attempt:
         producer: ProducerOfBatch,
         sequences: Mapping[TopicPartition, int],
         support: TransactionSupport,
+        done: Callable[[], None],
     ) -> None:
         self.verified: Wait[Verified] = Wait()
         self._node = node
@@ -195,14 +202,15 @@ class _Attempt:
         self._producer = producer
         self._sequences = sequences
         self._support = support
-        self._done: Callable[[], None]
-        self._asks_until_ms = 0
-
-    def run(self, done: Callable[[], None]) -> None:
-        """Verify; ``done`` is called after the batches are appended."""
         self._done = done
-        pause_ms = self._node.configs.add_partitions_to_txn_retry_backoff_max_ms
-        self._asks_until_ms = self._node.scheduler.now_ms() + pause_ms
+        self._asks_until_ms = 0
+        """Until when it is asked again, where partitions are added."""
+
+    def run(self) -> None:
+        """Verify."""
+        if self._support is TransactionSupport.ADD:
+            pause_ms = self._node.configs.add_partitions_to_txn_retry_backoff_max_ms
+            self._asks_until_ms = self._node.scheduler.now_ms() + pause_ms
         self._ask()
 
     def _ask(self) -> None:
@@ -242,15 +250,15 @@ class _Attempt:
         codes: Codes,
         found: Codes,
     ) -> None:
-        scheduler = self._node.scheduler
-        is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in found.values()
-        adds = self._support is TransactionSupport.ADD
-        if is_busy and adds and scheduler.now_ms() < self._asks_until_ms:
-            pause_ms = self._node.configs.add_partitions_to_txn_retry_backoff_ms
-            scheduler.at(scheduler.now_ms() + pause_ms, self._ask)
-            return
         refused = {each: code for each, code in found.items() if code is not ErrorCode.NONE}
-        self._complete(guards, {**codes, **refused})
+        adds = self._support is TransactionSupport.ADD
+        if adds and ErrorCode.CONCURRENT_TRANSACTIONS in refused.values():
+            scheduler = self._node.scheduler
+            if scheduler.now_ms() < self._asks_until_ms:
+                pause_ms = self._node.configs.add_partitions_to_txn_retry_backoff_ms
+                scheduler.at(scheduler.now_ms() + pause_ms, self._ask)
+                return
+        self._complete(guards, {**codes, **refused} if refused else codes)
 
     def _complete(self, guards: Mapping[TopicPartition, VerificationGuard], codes: Codes) -> None:
         refusals = {each: _refusal(code, self._support) for each, code in codes.items()}

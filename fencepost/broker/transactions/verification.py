@@ -135,8 +135,10 @@ def _topics(partitions: Collection[TopicPartition]) -> tuple[AddPartitionsToTxnT
     for topic, index in partitions:
         indexes.setdefault(topic, []).append(index)
     return tuple(
-        AddPartitionsToTxnTopic(name=topic, partitions=tuple(each))
-        for topic, each in indexes.items()
+        [
+            AddPartitionsToTxnTopic(name=topic, partitions=tuple(each))
+            for topic, each in indexes.items()
+        ]
     )
 
 
@@ -147,15 +149,14 @@ def _codes(
 ) -> Codes:
     if response.error_code:
         return dict.fromkeys(partitions, ErrorCode(response.error_code))
-    answered = {
-        (topic.name, each.partition_index): ErrorCode(each.partition_error_code)
-        for result in response.results_by_transaction
-        for topic in result.topic_results
-        for each in topic.results_by_partition
-    }
-    return {
-        each: _producer_code(answered.get(each, ErrorCode.NONE), support) for each in partitions
-    }
+    codes: dict[TopicPartition, ErrorCode] = dict.fromkeys(partitions, ErrorCode.NONE)
+    for result in response.results_by_transaction:
+        for topic in result.topic_results:
+            for each in topic.results_by_partition:
+                if each.partition_error_code and (topic.name, each.partition_index) in codes:
+                    code = ErrorCode(each.partition_error_code)
+                    codes[topic.name, each.partition_index] = _producer_code(code, support)
+    return codes
 
 
 def _producer_code(code: ErrorCode, support: TransactionSupport) -> ErrorCode:
