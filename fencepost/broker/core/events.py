@@ -8,7 +8,7 @@ and kept from the start on (`event_history`), through a reset too.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -21,6 +21,7 @@ from fencepost.broker.metadata.image import (
     PartitionImage,
     TopicImage,
 )
+from fencepost.protocol.messages import struct
 
 
 class Kind(StrEnum):
@@ -163,7 +164,7 @@ OTHER_RESOURCES: Final = frozenset((GROUP, CLIENT_METRICS))
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class Event:
     """One change of state."""
 

@@ -53,11 +53,13 @@ class LogLevels:
     :param root: Of the root, at the start.
     """
 
-    __slots__ = ("_first", "_own", "logs_requests", "on_set_without_effect")
+    __slots__ = ("_first", "_found", "_own", "logs_requests", "on_set_without_effect")
 
     def __init__(self, root: Level = Level.INFO) -> None:
         self.on_set_without_effect: Callable[[str, Level], None] = _ignore
         """Called when one of Kafka's loggers gets a level."""
+        self._found: dict[str, Level] = {}
+        """What `level` has found since the last change."""
         self.start(root)
 
     def start(self, root: Level) -> None:
@@ -72,10 +74,13 @@ class LogLevels:
 
     def level(self, logger: str) -> Level:
         """The level of a logger."""
-        name, own = logger, self._own
-        while name and name not in own:
-            name = name.rpartition(".")[0]
-        return own[name or ROOT]
+        found = self._found.get(logger)
+        if found is None:
+            name, own = logger, self._own
+            while name and name not in own:
+                name = name.rpartition(".")[0]
+            found = self._found[logger] = own[name or ROOT]
+        return found
 
     def has(self, logger: str) -> bool:
         """Whether there is a logger of this name."""
@@ -98,6 +103,7 @@ class LogLevels:
         self._read()
 
     def _read(self) -> None:
+        self._found.clear()
         self.logs_requests = self.level(REQUESTS) <= Level.DEBUG
         """Whether single requests are logged."""
 

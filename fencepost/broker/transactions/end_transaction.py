@@ -19,7 +19,6 @@ bumps the epoch in both flows, so that its producer is fenced.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -33,9 +32,10 @@ from fencepost.broker.transactions.transaction_metadata import (
 )
 from fencepost.broker.transactions.transaction_state import TransactionState
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class TransactionEnd:
     """A producer's EndTxn."""
 

@@ -149,7 +149,10 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
     def _emit(self, record: TransactionRecord, before: TransactionMetadata | None) -> None:
         after = record.value
         if after is None or (
-            before is not None and (before.state, before.producer) == (after.state, after.producer)
+            before is not None
+            and before.state is after.state
+            and before.producer_id == after.producer_id
+            and before.producer_epoch == after.producer_epoch
         ):
             return
         self.coordinator.node.events.emit(

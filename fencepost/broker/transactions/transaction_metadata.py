@@ -5,7 +5,7 @@ The methods make the metadata after a change, and change nothing; they check the
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, TypeAlias, TypedDict
 
 from fencepost.broker.transactions.transaction_state import (
@@ -13,6 +13,7 @@ from fencepost.broker.transactions.transaction_state import (
     TRANSITIONS,
     TransactionState,
 )
+from fencepost.protocol.messages import struct
 
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
@@ -27,7 +28,7 @@ TopicPartition: TypeAlias = tuple[str, int]
 """A topic's name and a partition's index."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ProducerIdAndEpoch:
     """A producer id with its epoch."""
 
@@ -43,7 +44,7 @@ class _Transition(TypedDict):
     previous_producer_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class TransactionMetadata:
     """A transactional id at one moment. Times are milliseconds since 1970-01-01 UTC."""
 
