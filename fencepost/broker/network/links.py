@@ -20,6 +20,7 @@ from typing import (
     TypeAlias,
     TypeVar,
     final,
+    get_args,
 )
 
 from fencepost.broker.core.context import Context, Peer
@@ -31,7 +32,7 @@ from fencepost.protocol.apis import Api
 R = TypeVar("R")
 REQUEST_TIMEOUT_MS: Final = 30_000
 """How long a broker waits for another's answer: Kafka's ``replica.socket.timeout.ms``."""
-_FAULT_OUTCOMES: Final = (HangUp, Delivery)
+_FAULT_OUTCOMES: Final = (HangUp, *get_args(Delivery))
 BrokerId = NewType("BrokerId", int)
 """A broker as an end of links; 0 is one like any other."""
 
@@ -123,6 +124,15 @@ class ControllerEndpoint(Protocol):
         ...
 
 
+class _Request(NamedTuple):
+    """A request of one broker to another that is not answered: see `Network.request`."""
+
+    source_id: BrokerId
+    target: Endpoint
+    answered: Callable[[object], None]
+    lost: Deliver
+
+
 class Network:
     """The links between the nodes of one cluster."""
 
@@ -196,6 +206,10 @@ class Network:
             return False
         return frozenset((source, target)) not in self._cuts
 
+    def _arrives_now(self, source: NodeId, target: NodeId) -> bool:
+        """Whether a message arrives in this turn: each does in service, unless it is lost."""
+        return self._transport is deliver_now and self.reaches(source, target)
+
     def version(self, target_id: int, api: Api) -> int:
         """The highest version of an API that a broker serves, as its ApiVersions would say."""
         target = self._brokers.get(target_id)
@@ -258,37 +272,40 @@ class Network:
         if target is None:
             lost()
             return
-        target_node = target.broker_id
+        sent = _Request(source_id, target, answered, lost)
+        if self._arrives_now(source_id, target.broker_id):
+            self._serve(sent, api, version, message)
+            return
+        serve = partial(self._serve, sent, api, version, message)
+        self.send(source_id, target.broker_id, serve, lost=lost)
 
-        def reply(saw: OnResponse, response: object) -> None:
-            if isinstance(response, _FAULT_OUTCOMES):
-                if isinstance(response, HangUp):
-                    saw(None)
-                    self.send(target_node, source_id, lost, lost=lost, notify_node=source_id)
-                    return
-                response = response.response  # followers are not throttled
-            saw(response)
-            if response is not None:
-                self.send(
-                    target_node,
-                    source_id,
-                    partial(answered, response),
-                    lost=lost,
-                    notify_node=source_id,
-                )
+    def _serve(self, sent: "_Request", api: Api, version: int, message: object) -> None:
+        target = sent.target
+        peer, client_id = self._peers[sent.source_id]
+        scheduler = target.scheduler
+        ctx = Context(target, version, client_id, peer, scheduler.now_ms(), scheduler.wall_ms())
+        saw = self.observe(api, ctx, message)
+        answer = target.handle(api, ctx, message)
+        if isinstance(answer, Wait):
+            _reply_when_done(answer, scheduler, partial(self._reply, sent, saw))
+        else:
+            self._reply(sent, saw, answer)
 
-        def serve() -> None:
-            peer, client_id = self._peers[source_id]
-            scheduler = target.scheduler
-            ctx = Context(target, version, client_id, peer, scheduler.now_ms(), scheduler.wall_ms())
-            saw = self.observe(api, ctx, message)
-            answer = target.handle(api, ctx, message)
-            if isinstance(answer, Wait):
-                _reply_when_done(answer, target.scheduler, partial(reply, saw))
-            else:
-                reply(saw, answer)
-
-        self.send(source_id, target_node, serve, lost=lost)
+    def _reply(self, sent: "_Request", saw: OnResponse, response: object) -> None:
+        source_id, target, answered, lost = sent
+        if isinstance(response, _FAULT_OUTCOMES):
+            if isinstance(response, HangUp):
+                saw(None)
+                self.send(target.broker_id, source_id, lost, lost=lost, notify_node=source_id)
+                return
+            response = response.response  # followers are not throttled
+        saw(response)
+        if response is not None:
+            if self._arrives_now(target.broker_id, source_id):
+                answered(response)
+                return
+            deliver = partial(answered, response)
+            self.send(target.broker_id, source_id, deliver, lost=lost, notify_node=source_id)
 
     def ask_controller(
         self,

@@ -424,7 +424,8 @@ class Replica:
 
         It never asks for more replicas than the partition has.
         """
-        return len(self.isr) >= min(self.min_insync_replicas, len(self.assigned))
+        size = len(self.isr)
+        return size >= self.min_insync_replicas or size >= len(self.assigned)
 
     def _apply_image(self, image: PartitionImage) -> None:
         self.leader = image.leader

@@ -186,7 +186,7 @@ class MarkerChannel:
             leader,
             _WRITE_TXN_MARKERS,
             node.network.version(leader, _WRITE_TXN_MARKERS),
-            WriteTxnMarkersRequest(markers=tuple(_marker(*each) for each in queue.items())),
+            WriteTxnMarkersRequest(markers=tuple([_marker(*each) for each in queue.items()])),
             partial(self._answered, leader, queue),
             partial(self._lost, leader, queue),
         )
@@ -200,7 +200,7 @@ class MarkerChannel:
     def _answered(self, leader: int, queue: _Queue, response: object) -> None:
         assert isinstance(response, WriteTxnMarkersResponse)
         codes = {
-            (marker.producer_id, topic.name, each.partition_index): ErrorCode(each.error_code)
+            (marker.producer_id, topic.name, each.partition_index): each.error_code
             for marker in response.markers
             for topic in marker.topics
             for each in topic.partitions
@@ -213,7 +213,7 @@ class MarkerChannel:
             self._maybe_complete(pending)
         self._next(leader)
 
-    def _on_code(self, pending: PendingMarkers, partition: TopicPartition, code: ErrorCode) -> None:
+    def _on_code(self, pending: PendingMarkers, partition: TopicPartition, code: int) -> None:
         if code in _NOT_NEEDED:
             pending.remaining.discard(partition)
         elif code in _FENCED:
@@ -261,8 +261,10 @@ def _marker(pending: PendingMarkers, partitions: set[TopicPartition]) -> Writabl
         producer_epoch=metadata.producer_epoch,
         transaction_result=pending.is_commit,
         topics=tuple(
-            WritableTxnMarkerTopic(name=topic, partition_indexes=tuple(indexes))
-            for topic, indexes in topics.items()
+            [
+                WritableTxnMarkerTopic(name=topic, partition_indexes=tuple(indexes))
+                for topic, indexes in topics.items()
+            ]
         ),
         coordinator_epoch=pending.coordinator_epoch,
         transaction_version=metadata.client_version,

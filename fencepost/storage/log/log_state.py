@@ -77,15 +77,8 @@ class LogState:
         segment_ms = config.max_segment_ms
         if config.segment_jitter_ms:
             segment_ms -= config.jitter_ms(self.name, segment.base_offset)
-        if should_roll(
-            segment,
-            size=header.size,
-            last_offset=header.base_offset + header.last_offset_delta,
-            max_timestamp=header.max_timestamp,
-            now_ms=now_ms,
-            segment_bytes=config.segment_bytes,
-            segment_ms=segment_ms,
-        ):
+        last_offset = header.base_offset + header.last_offset_delta
+        if should_roll(segment, header, last_offset, now_ms, config.segment_bytes, segment_ms):
             # A follower's next batch may lie behind a gap that compaction left.
             segment = self.roll(now_ms, header.base_offset)
         segment.add_header(header, now_ms)
@@ -96,7 +89,7 @@ class LogState:
                     self.segments.add_aborted(segment, aborted)
             else:
                 self.producers.update(header)
-        self.end = header.base_offset + header.last_offset_delta + 1
+        self.end = last_offset + 1
         return segment
 
     def roll(self, now_ms: int, base_offset: int) -> LogSegment:

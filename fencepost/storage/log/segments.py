@@ -122,22 +122,20 @@ def largest_timestamp(segment: LogSegment) -> int:
 
 def should_roll(
     segment: LogSegment,
-    *,
-    size: int,
+    header: BatchHeader,
     last_offset: int,
-    max_timestamp: int,
     now_ms: int,
     segment_bytes: int,
     segment_ms: int,
 ) -> bool:
-    """Whether a batch of `size` bytes, `last_offset` and `max_timestamp` needs a new segment.
+    """Whether the batch with a header, and with `last_offset`, needs a new segment.
 
     One segment's offsets differ by less than 2^31, because its indexes say them in 32 bits.
     segment.ms counts in the records' time, from the first batch to this one; where the first
     has no timestamp, in the broker's time from the segment's creation.
     """
     own = segment.size
-    if own > segment_bytes - size or last_offset - segment.base_offset > MAX_SEQUENCE:
+    if own > segment_bytes - header.size or last_offset - segment.base_offset > MAX_SEQUENCE:
         return True
     if not own:
         return False
@@ -145,7 +143,7 @@ def should_roll(
         return True
     first = segment.rolling_timestamp
     if first is not None and first >= 0:
-        return max_timestamp - first > segment_ms
+        return header.max_timestamp - first > segment_ms
     return now_ms - segment.created_ms > segment_ms
 
 
