@@ -178,6 +178,43 @@ def test_nothing_counts_after_the_last_frame(lengths: list[int], sizes: list[int
     assert memory.used == 0
 
 
+@settings(database=None)
+@given(st.lists(st.tuples(st.integers(8_000, 10_000) | st.integers(1, 70_000), st.integers(0, 3))))
+def test_frames_are_the_same_in_memory_that_was_made_ready(frames_: list[tuple[int, int]]) -> None:
+    memory = RequestMemory()
+    cut = FrameAssembler(memoryview(bytearray(1 << 17)), memory=memory)
+    kept: list[bytes] = []
+    made: list[bytearray] = []
+    for number, (size, moments) in enumerate(frames_):
+        kept.append(bytes([number % 256]) * size)
+        cut.buffer()[: size + 4] = framed(kept[-1])
+        made += cut.received(size + 4)
+        for _ in range(moments):
+            memory.make_ready()
+    assert made == kept
+
+
+def test_memory_is_made_ready_for_a_few_frames_as_large_as_the_last_ones() -> None:
+    memory = RequestMemory()
+    data = memoryview(bytes(30_000))
+    tracemalloc.start()
+    try:
+        memory.frame(data)
+        for _ in range(9):
+            memory.make_ready()
+        assert tracemalloc.get_traced_memory()[0] < 30_000, "the next may have another size"
+        frames_ = [memory.frame(data)]
+        for _ in range(9):
+            memory.make_ready()
+        before = tracemalloc.get_traced_memory()[0]
+        assert 4 * 30_000 < before < 7 * 30_000
+        frames_ += [memory.frame(data[: 30_000 - n]) for n in range(4)]
+        assert tracemalloc.get_traced_memory()[0] - before < 30_000
+    finally:
+        tracemalloc.stop()
+    assert list(map(len, frames_)) == [30_000, 30_000, 29_999, 29_998, 29_997]
+
+
 def test_a_large_frame_is_put_together_from_its_growing_room() -> None:
     payload = bytes(range(256)) * (20 << 10)
     assert feed(assembler(scratch=1 << 16), framed(payload, b"next")) == [payload, b"next"]

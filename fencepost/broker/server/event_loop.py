@@ -105,13 +105,13 @@ class BusyPoll:
         write its output at the end of the first one.
     """
 
-    __slots__ = ("_is_first_turn", "_is_polling", "_loop", "_on_idle", "_until_ns")
+    __slots__ = ("_is_first_turn", "_is_polling", "_loop", "_until_ns", "on_idle")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, on_idle: Callable[[], None] = lambda: None
     ) -> None:
         self._loop = loop
-        self._on_idle = on_idle
+        self.on_idle = on_idle
         self._is_polling = False
         self._is_first_turn = False
         self._until_ns = 0
@@ -128,7 +128,7 @@ class BusyPoll:
         if self._is_first_turn:
             self._is_first_turn = False
         else:
-            self._on_idle()
+            self.on_idle()
         if time.monotonic_ns() < self._until_ns:
             self._loop.call_soon(self._turn)
         else:

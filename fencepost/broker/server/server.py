@@ -81,6 +81,7 @@ class Server:
         self.stay_awake: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop
         self._driver: LoopDriver
+        self._busy_poll: BusyPoll
         self._deferred_free: DeferredFree
         self._idle_check: asyncio.TimerHandle | None = None
         self._refusals_report: asyncio.TimerHandle | None = None
@@ -92,7 +93,9 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._driver = LoopDriver(self.cluster.scheduler, self._loop)
         self._deferred_free = DeferredFree(self._loop)
-        self.stay_awake = BusyPoll(self._loop, self.journal.count_if_many).extend
+        self._busy_poll = BusyPoll(self._loop, self.journal.count_if_many)
+        self.stay_awake = self._busy_poll.extend
+        self.request_memory.on_wanted = self._make_memory_ready_when_idle
         self.cluster.log_memory.reclaim = self._deferred_free.run_until
         for broker in self.cluster.brokers.values():
             broker.storage.free_logs = self._deferred_free.add
@@ -102,6 +105,13 @@ class Server:
             await listener.start(self._loop)
         if not isinstance(self.clock, ManualClock):  # a manual clock does not measure idle clients
             self._check_idle()
+
+    def _make_memory_ready_when_idle(self) -> None:
+        self._busy_poll.on_idle = self._make_memory_ready
+
+    def _make_memory_ready(self) -> None:
+        if not self.request_memory.make_ready():
+            self._busy_poll.on_idle = self.journal.count_if_many
 
     def _make_listeners(self) -> dict[int, list[Listener]]:
         brokers = self.cluster.brokers.values()

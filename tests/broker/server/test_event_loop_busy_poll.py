@@ -8,7 +8,11 @@ from typing import cast
 
 import pytest
 
+from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.server.event_loop import POLL_NS, BusyPoll
+from fencepost.protocol.frames import RequestMemory
+from tests.harness.in_process_server import running
+from tests.harness.typed_client import produce
 
 
 class Loop:
@@ -86,3 +90,22 @@ def test_it_wakes_again(now: list[int]) -> None:
     loop.turn()
     awake.extend()
     assert len(loop.ready) == 1
+
+
+async def test_a_server_makes_memory_ready_for_the_next_frames_until_it_has_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wanted_more: list[bool] = []
+    make_ready = RequestMemory.make_ready
+
+    def observed(memory: RequestMemory) -> bool:
+        wanted_more.append(make_ready(memory))
+        return wanted_more[-1]
+
+    monkeypatch.setattr(RequestMemory, "make_ready", observed)
+    async with running(topics=(NewTopic(name="t", configs={}),)) as server:
+        for _ in range(1_000):  # a moment may be over before the loop had an idle turn
+            await produce(server, "t", values=[bytes(20_000)])
+            if wanted_more[-2:] == [True, False]:
+                break
+    assert wanted_more[-2:] == [True, False]
