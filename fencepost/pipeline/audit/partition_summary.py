@@ -213,7 +213,7 @@ def replica_inventories(batches: pa.Table) -> Iterator[ReplicaInventory]:
 
     :param batches: `BATCHES` of one partition by place, broker, segment and position.
     """
-    for rows in split_by_replica(batches):
+    for rows in split_by_replica(batches.filter(pc.is_null(batches["file"]))):
         yield _inventory(rows)
 
 

@@ -196,6 +196,13 @@ def test_a_snapshot_that_is_not_there(stopped: Left, number: int) -> None:
     assert (found.message, found.explanation) == (f"{path.name}: it is not there", None)
 
 
+def test_a_log_that_ends_before_its_last_snapshot(stopped: Left) -> None:
+    header = damage.cut_last(stopped.segments(1, "numbered")[-1])
+    (found,) = of_rule("producer-snapshots", stopped.audit("numbered"))
+    assert (found.offset, found.end_offset) == (header.base_offset, header.next_offset)
+    assert f"the log ends at {header.base_offset}" in found.message
+
+
 def test_a_snapshot_with_a_flipped_bit(lived: ProducersLived, tmp_path: Path) -> None:
     for left, is_explained in ((lived.stopped, False), (lived.killed, True)):
         copy = left.copy(tmp_path / left.place.name)

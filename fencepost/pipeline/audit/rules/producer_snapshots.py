@@ -7,6 +7,7 @@ has a snapshot for each segment but the first, and one at the log end.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 from itertools import zip_longest
 from typing import Final
@@ -31,8 +32,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     for log in log_stretches(evidence):
         if log.replica is None:
             continue
-        for offset in _absent(log.replica, log.log_start):
-            yield _violation(log, offset, "it is not there")
+        yield from _misplaced(log, log.replica)
         snapshots: dict[int, Entries | None] = {}
         for offset, content in sorted(log.files(FileKind.PRODUCER_SNAPSHOT).items()):
             try:
@@ -46,15 +46,20 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
                 yield _violation(log, found.offset, found.message)
 
 
-def _absent(log: ReplicaLog, log_start: int) -> list[int]:
-    """Offsets of the snapshots that are not there, and must be."""
-    metadata = log.metadata
+def _misplaced(log: LogStretches, replica: ReplicaLog) -> Iterator[Violation]:
+    """Snapshots that are not there and must be, or that lie behind the log end."""
+    metadata = replica.metadata
     if not metadata.clean or metadata.snapshots is None:
-        return []
-    expected = {base for base in metadata.segments[1:] if base > log_start}
-    if len(log.batches):
-        expected.add(log.end)
-    return sorted(expected - set(metadata.snapshots))
+        return
+    expected = {base for base in metadata.segments[1:] if base > log.log_start}
+    behind = max(metadata.snapshots, default=0)
+    if behind > replica.end:
+        message = f"it is of the log end, and the log ends at {replica.end}"
+        yield replace(_violation(log, behind, message), offset=replica.end, end_offset=behind)
+    elif len(replica.batches):
+        expected.add(replica.end)
+    for offset in sorted(expected - set(metadata.snapshots)):
+        yield _violation(log, offset, "it is not there")
 
 
 def _parts(log: LogStretches, snapshots: dict[int, Entries | None]) -> Iterator[SnapshotSummary]:
