@@ -11,11 +11,10 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
 from fencepost.control import limits
 from fencepost.control.access import Access, Refusal, RequestHead
-from fencepost.control.limits import answer, refuse
+from fencepost.control.asgi import App, Receive, Scope, Send, answer
+from fencepost.control.limits import refuse
 from fencepost.protocol.errors import ErrorCode
 
 MAX_REQUESTS: Final = 512
@@ -64,13 +63,13 @@ class Guard:
     :param access: Who may use it.
     """
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: App, access: Access) -> None:
         self.app = app
         self._access = access
         self._answering = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or let the application answer it; uvicorn hands over HTTP alone."""
+        """Answer a request, or let the application answer it; only HTTP is handed over."""
         head = request_head(scope)
         refusal = self._access.refusal(head)
         if self._is_for_the_form(head, refusal):

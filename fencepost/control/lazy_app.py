@@ -1,6 +1,6 @@
 """The control plane of a served cluster, which costs nothing until the first connection.
 
-Starlette, uvicorn and pydantic take as long to import as all the rest of fencepost. The port
+pydantic and the models of verbs take half as long to import as all the rest of fencepost. The port
 listens from the start, so that early requests wait in its backlog. They are imported on the first
 connection, or when the cluster has been up for a moment, in a thread while the loop serves Kafka
 clients.

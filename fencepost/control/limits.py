@@ -1,4 +1,4 @@
-"""Limits of the control API: size and time of a body, time of a head, number of connections.
+"""Limits of the control API: size and time of a body, size and time of a head.
 
 Refusals that need no application are written here (`refuse`).
 
@@ -12,13 +12,10 @@ import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
-
-from fencepost.broker.server.resources import DescriptorBudget
 from fencepost.control.access import Refusal
+from fencepost.control.asgi import App, Message, Receive, Scope, Send, answer
 from fencepost.protocol.errors import ErrorCode
 
 MAX_BODY_BYTES: Final = 1 << 20
@@ -41,7 +38,7 @@ class _TooLarge(Exception):
 class BodyLimit:
     """An ASGI middleware that refuses a body above `MAX_BODY_BYTES`, or later than `BODY_S`."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -139,63 +136,3 @@ async def refuse(
     content = json.dumps({"error": refusal.code, "message": refusal.message}).encode()
     typed = {"content-type": "application/json", **headers}
     await answer(send, refusal.status, content, typed, more=more)
-
-
-async def answer(
-    send: Send, status: int, content: bytes, headers: Mapping[str, str], *, more: bool = False
-) -> None:
-    """Answer with this content, whose length is told; see `refuse` for the others."""
-    fields = {"content-length": str(len(content)), **headers}
-    encoded = [(name.encode(), text.encode("latin-1")) for name, text in fields.items()]
-    await send({"type": "http.response.start", "status": status, "headers": encoded})
-    await send({"type": "http.response.body", "body": content, "more_body": more})
-
-
-class LimitedProtocol(H11Protocol):
-    """A connection of uvicorn, closed when no descriptor is left for it or its client is too slow.
-
-    uvicorn itself waits for ever where no answer has been sent yet, and for the rest of a head or
-    of a body that was refused unread, once a byte of it is there.
-    """
-
-    def __init__(self, config: Any, *arguments: Any, **named: Any) -> None:  # noqa: ANN401  # its own
-        super().__init__(config, *arguments, **named)
-        self._descriptors: DescriptorBudget = config.app.app.state.server.descriptors
-        self._is_admitted = False
-        self._timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # its own
-        """A client connected."""
-        self._is_admitted = self._descriptors.admit_control()
-        if self._is_admitted:
-            super().connection_made(transport)
-            self._watch()
-        else:
-            transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
-        self._stop_timer()
-        if self._is_admitted:
-            self._is_admitted = False
-            self._descriptors.release_control()
-            super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Bytes arrived; they may be a part of a head."""
-        if self._is_admitted:
-            super().data_received(data)
-            self._watch()
-
-    def _watch(self) -> None:
-        """Limit the time of a client that owes the rest of what it sends, and of no other."""
-        # Before the first request it is None, which uvicorn does not say in its type.
-        if not getattr(self.cycle, "response_complete", True):
-            self._stop_timer()  # the application reads the body, within `BODY_S`
-        elif self._timer is None:
-            self._timer = self.loop.call_later(HEAD_S, self.transport.close)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None

@@ -34,7 +34,7 @@ from fencepost.broker.server.server import Server
 from fencepost.broker.tiering.remote_log_manager import RemoteView
 from fencepost.broker.tiering.remote_storage_metrics import RemoteStorageMetrics
 from fencepost.control.group_metrics import group_families
-from fencepost.control.transaction_state import transaction_families
+from fencepost.control.transaction_metrics import transaction_families
 from fencepost.protocol.errors import error_name
 
 MAX_PARTITIONS: Final = 250

@@ -1,6 +1,8 @@
-"""The OpenAPI document of the control API, made of the catalogue when it is first read.
+"""The OpenAPI document of the control API, made of the catalogue.
 
-A GET's request model is its query, field by field. What the verbs refuse is of status 4XX.
+It takes long to make, so `tools/generate_openapi.py` writes it to ``openapi.json`` beside this
+file, and that is what the control API answers. A GET's request
+model is its query, field by field. What the verbs refuse is of status 4XX.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -13,9 +13,8 @@ from typing import Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
 
+from fencepost.control.asgi import Request
 from fencepost.control.routing import Carrier, Operation
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import PATH_TYPES
@@ -25,13 +24,17 @@ T = TypeVar("T")
 BODY: Final = "body"
 QUERY: Final = "wanted"
 _OF_REQUEST: Final[Mapping[str, Callable[[Request], object]]] = {
-    "server": lambda request: request.app.state.server,
-    "host": lambda request: request.scope["server"][0],
+    "server": lambda request: request.control.server,
+    "host": lambda request: request.local_host,
     "request": lambda request: request,
 }
 _NO_OBJECT: Final = (
     "the body is to be a JSON object, sent with the header Content-Type: application/json"
 )
+
+
+class Unreadable(Exception):
+    """A body is no text, or is nested too deeply."""
 
 
 class InvalidRequest(Exception):
@@ -50,7 +53,7 @@ async def bind(operation: Operation, request: Request) -> dict[str, object]:
     """The arguments for an operation's function.
 
     :raises InvalidRequest: Where some are missing or wrong.
-    :raises HTTPException: 400 where the body is no text, or nested too deeply.
+    :raises Unreadable: Where the body is no text, or nested too deeply.
     """
     bound: dict[str, object] = {}
     wrong: list[str] = []
@@ -60,7 +63,7 @@ async def bind(operation: Operation, request: Request) -> dict[str, object]:
             if name in _OF_REQUEST:
                 bound[name] = _OF_REQUEST[name](request)
             elif name in PATH_TYPES:
-                bound[name] = read_text(name, request.path_params[name], _path_adapter(name))
+                bound[name] = read_text(name, request.path_parameters[name], _path_adapter(name))
             elif name == QUERY:
                 assert model is not None
                 bound[name] = _read_query(model, request)
@@ -96,7 +99,7 @@ def _path_adapter(name: str) -> TypeAdapter[object]:
 
 def _read_query(model: type[Body], request: Request) -> Body:
     try:
-        return model.model_validate(dict(request.query_params))
+        return model.model_validate(dict(request.query()))
     except ValidationError as error:
         raise InvalidRequest(problem(each["loc"], each) for each in error.errors()) from None
 
@@ -130,4 +133,4 @@ async def _read_json(request: Request) -> object:
         text = f"the body is no JSON: {error.msg} at character {error.pos}"
         raise InvalidRequest((text,)) from None
     except (UnicodeDecodeError, RecursionError) as error:
-        raise HTTPException(400) from error
+        raise Unreadable from error

@@ -9,18 +9,17 @@ the answer ends with the events so far, each a line of JSON.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from functools import cache
 from typing import Annotated, Final
 
 from pydantic import Field, TypeAdapter
-from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Event, Events, Kind
 from fencepost.broker.server.server import Server
 from fencepost.control import end_state
+from fencepost.control.asgi import Request, TextStream
 from fencepost.control.message_json import event_state
 from fencepost.control.request_binding import read_text
 from fencepost.control.routes_journal import read_journal
@@ -55,7 +54,7 @@ class EventStream:
         self._is_closed = False
         self._watchers: set[asyncio.Event] = set()
 
-    def watch(self, since: int | None = None) -> AsyncIterator[str]:
+    def watch(self, since: int | None = None) -> AsyncGenerator[str, None]:
         """A stream of what happens from this call on, until `close`.
 
         :param since: Begin with the kept events of a higher number.
@@ -77,7 +76,7 @@ class EventStream:
         self._is_closed = True
         self._wake_watchers()
 
-    async def _stream(self, cursor: int) -> AsyncIterator[str]:
+    async def _stream(self, cursor: int) -> AsyncGenerator[str, None]:
         """The events behind the cursor, and comments while there are none."""
         arrived = asyncio.Event()
         self._watchers.add(arrived)
@@ -119,17 +118,11 @@ def _server_sent(events: Iterable[Event]) -> str:
     return "".join(lines)
 
 
-async def _lines(events: list[Event]) -> AsyncIterator[str]:
+async def _lines(events: list[Event]) -> AsyncGenerator[str, None]:
     for begin in range(0, len(events), _PORTION):
         portion = events[begin : begin + _PORTION]
         yield "".join(f"{event_state(event).model_dump_json()}\n" for event in portion)
         await asyncio.sleep(0)
-
-
-class _EventStreamResponse(StreamingResponse):
-    """Server-sent events."""
-
-    media_type = STREAM_TYPE
 
 
 @cache
@@ -139,14 +132,23 @@ def last_event_id() -> TypeAdapter[int]:
 
 
 @serves("events")
-async def events(server: Server, request: Request, wanted: EventFilter) -> Response:
+async def events(server: Server, request: Request, wanted: EventFilter) -> TextStream:
     if not wanted.follow:
         found = server.cluster.events.since(wanted.since or 0)
-        return StreamingResponse(_lines(found), media_type=LINES_TYPE)
-    stream: EventStream = request.app.state.event_stream
-    last = request.headers.get(LAST_EVENT_ID)
+        return TextStream(pieces=_lines(found), media_type=LINES_TYPE)
+    last = request.header(LAST_EVENT_ID)
     since = wanted.since if last is None else read_text(LAST_EVENT_ID, last, last_event_id())
-    return _EventStreamResponse(stream.watch(since))
+    pieces = _event_stream(request).watch(since)
+    return TextStream(pieces=pieces, media_type=f"{STREAM_TYPE}; charset=utf-8")
+
+
+def _event_stream(request: Request) -> EventStream:
+    """The one of the control API, made for its first watcher."""
+    control = request.control
+    stream = control.event_stream or EventStream(control.server.cluster.events)
+    assert isinstance(stream, EventStream)
+    control.event_stream = stream
+    return stream
 
 
 # -- the timeline ------------------------------------------------------------------------------

@@ -3,14 +3,13 @@
 A fault of connections has taken effect on the ports when a verb answers.
 """
 
-from starlette.requests import Request
-
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.faults.registry import Fault
 from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.server.server import Server
+from fencepost.control.asgi import Request
 from fencepost.control.routing import listening, serves, wait_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers import Done

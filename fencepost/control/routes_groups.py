@@ -7,14 +7,13 @@ them.
 import asyncio
 from typing import Final
 
-from starlette.requests import Request
-
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.node import group_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.node.group_actions import NewOffset
 from fencepost.broker.server.server import Server
+from fencepost.control.asgi import Request
 from fencepost.control.group_state import group_state, groups_state
 from fencepost.control.routing import Unmet, outcome_within, serves, wait_within
 from fencepost.protocol.errors import ErrorCode

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from uuid import UUID
 
-from starlette.requests import Request
-
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.server.journal import MAX_EXCHANGES, AnyExchange, Exchange, Journal
 from fencepost.broker.server.server import Server
+from fencepost.control.asgi import Request
 from fencepost.control.message_json import SHORT, exchange_state
 from fencepost.control.routing import listening, serves, wait_within
 from fencepost.protocol.errors import ErrorCode

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from starlette.requests import Request
-
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Event
 from fencepost.broker.core.waits import Wait, WatchList
@@ -21,6 +19,7 @@ from fencepost.broker.node.operator_actions import find_leader
 from fencepost.broker.node.record_actions import NewRecord, ReadableRange, StoredRecord
 from fencepost.broker.produce.append import ALL
 from fencepost.broker.server.server import Server
+from fencepost.control.asgi import Request
 from fencepost.control.record_expectation import FoundRecord, RecordSearch
 from fencepost.control.record_reading import ReadRecords, read_forward, read_last
 from fencepost.control.routing import Unmet, outcome_within, serves, wait_within

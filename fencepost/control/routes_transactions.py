@@ -8,14 +8,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from starlette.requests import Request
-
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.node import transaction_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.node.transaction_actions import FoundTransaction
 from fencepost.broker.server.server import Server
+from fencepost.control.asgi import Request
 from fencepost.control.cluster_state import partition_state
 from fencepost.control.routing import Unmet, outcome_within, serves, wait_within
 from fencepost.control.transaction_state import transaction_state, transactions_state

@@ -1,20 +1,23 @@
 """What all routes share: ``@serves("hold")`` makes a function the route of a verb of the catalogue.
 
+The modules of routes are imported when an operation of theirs is first looked up.
+
 A route that waits does so with `listening`, for events or exchanges, and `wait_within`, which ends
 with the request's timeout or with its client's connection.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
 from typing import Final, Generic, TypeAlias, TypeVar
-
-from starlette.requests import Request
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.waits import Wait
+from fencepost.control.asgi import Request
 from fencepost.control.verb_events import recorded
 from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers import Answer, ErrorAnswer
@@ -46,8 +49,50 @@ class Operation:
     """The answer of status 409 where it is more than an error, and its description."""
 
 
-OPERATIONS: Final[dict[str, Operation]] = {}
-"""By the names of their verbs, filled by the modules of routes."""
+_MODULES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "routes_cluster": (
+            "healthz cluster topics create_topic delete_topic partition elect roll compact hold"
+            " release step wipe stop_broker kill_broker start_broker isolate_broker rejoin_broker"
+            " advance_clock reset"
+        ),
+        "routes_journal": "trace wait_for_trace",
+        "routes_events": "events timeline",
+        "routes_faults": "add_fault faults fault wait_for_fault remove_fault remove_faults",
+        "routes_groups": (
+            "groups group wait_for_group remove_member rebalance_group move_coordinator set_offsets"
+            " delete_offsets"
+        ),
+        "routes_records": "produce_records read_records expect_records",
+        "routes_tier": "tier add_tier_fault tier_faults remove_tier_fault remove_tier_faults",
+        "routes_transactions": (
+            "transactions transaction abort_transaction abort_hanging_transaction"
+            " expire_transaction hold_marker release_marker"
+        ),
+        "routes_verify": "verify",
+    }
+)
+"""The modules of routes, and the verbs that each carries out."""
+_MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name in names.split()}
+_REGISTERED: Final[dict[str, Operation]] = {}
+
+
+class _Operations(Mapping[str, Operation]):
+    """The operations by the names of their verbs; a look-up imports the module of the routes."""
+
+    def __getitem__(self, name: str) -> Operation:
+        if name not in _REGISTERED:
+            import_module(f"fencepost.control.{_MODULE_OF[name]}")
+        return _REGISTERED[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULE_OF)
+
+    def __len__(self) -> int:
+        return len(_MODULE_OF)
+
+
+OPERATIONS: Final[Mapping[str, Operation]] = _Operations()
 
 
 def serves(name: str, *, conflict: tuple[type[Answer], str] | None = None) -> Callable[[F], F]:
@@ -57,7 +102,7 @@ def serves(name: str, *, conflict: tuple[type[Answer], str] | None = None) -> Ca
     def register(function: F) -> F:
         assert function.__name__ == name, f"{function.__name__} is to be named {name}"
         carrier = function if verb.method is Method.GET else recorded(verb, function)
-        OPERATIONS[name] = Operation(verb=verb, function=carrier, conflict=conflict)
+        _REGISTERED[name] = Operation(verb=verb, function=carrier, conflict=conflict)
         return function
 
     return register
@@ -119,9 +164,9 @@ async def wait_within(
 
     :raises ControllerError: BROKER_NOT_AVAILABLE when the cluster stops meanwhile.
     """
-    stopping: asyncio.Event = request.app.state.stopping
+    stopping = request.control.stopping
     wanted = asyncio.ensure_future(coroutine)
-    others = (_wait_for_disconnect(request), stopping.wait())
+    others = (request.disconnected(), stopping.wait())
     tasks = (wanted, *map(asyncio.ensure_future, others))
     try:
         done, _ = await asyncio.wait(
@@ -152,9 +197,3 @@ async def outcome_within(timeout_ms: int, request: Request, answer: Wait[T] | T)
     result = answer.result
     answer.cancel()
     return result
-
-
-async def _wait_for_disconnect(request: Request) -> None:
-    """Wait until the client closes its connection."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

@@ -1,12 +1,7 @@
-"""Transactions as the control API shows them, and as metrics for Prometheus: by state, and the
-markers that are held.
-"""
+"""Transactions as the control API shows them."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import cast
-
-from prometheus_client.core import GaugeMetricFamily, Metric
 
 from fencepost.broker.node import transaction_actions
 from fencepost.broker.node.cluster import Cluster
@@ -41,21 +36,3 @@ def transaction_state(found: FoundTransaction) -> TransactionState:
 
 def _names(partitions: Iterable[TopicPartition]) -> tuple[str, ...]:
     return tuple(f"{topic}-{index}" for topic, index in sorted(partitions))
-
-
-def transaction_families(cluster: Cluster) -> Iterator[Metric]:
-    """All metrics of transactions."""
-    found = transaction_actions.all_transactions(cluster)
-    by_state = GaugeMetricFamily(
-        "fencepost_transactions",
-        "Transactional ids whose coordinator is available.",
-        labels=("state",),
-    )
-    for state, count in sorted(Counter(each.metadata.state.title for each in found).items()):
-        by_state.add_metric((state,), count)
-    yield by_state
-    yield GaugeMetricFamily(
-        "fencepost_transaction_markers_held",
-        "Partitions of transactional ids to which their markers are held.",
-        value=sum(len(each.held) for each in found),
-    )

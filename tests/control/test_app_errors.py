@@ -9,10 +9,9 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from starlette.applications import Starlette
 
 from fencepost.broker.core.scheduler import ManualClock
-from fencepost.control.app import create_app
+from fencepost.control.app import ControlApp, create_app
 from tests.harness.control_client import ok, refused
 from tests.harness.in_process_server import running
 
@@ -180,7 +179,7 @@ requests = st.one_of(
 
 
 @pytest.fixture
-async def app() -> AsyncIterator[Starlette]:
+async def app() -> AsyncIterator[ControlApp]:
     async with running(clock=ManualClock()) as server:
         yield create_app(server)
 
@@ -191,7 +190,7 @@ async def app() -> AsyncIterator[Starlette]:
 )
 @given(asked=st.lists(requests, min_size=1, max_size=6))
 async def test_whatever_is_asked_the_answer_is_a_success_or_a_refusal(
-    app: Starlette, asked: list[tuple[str, str, object]]
+    app: ControlApp, asked: list[tuple[str, str, object]]
 ) -> None:
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://control") as client:

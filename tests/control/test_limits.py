@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from starlette.types import Message, Receive, Scope, Send
 
 from fencepost.broker.server.resources import CONTROL_CONNECTIONS, DescriptorBudget
 from fencepost.broker.server.server import Server
 from fencepost.control import limits
+from fencepost.control.asgi import Message, Receive, Scope, Send
 from fencepost.control.limits import MAX_BODY_BYTES, MAX_HEAD_BYTES, BodyLimit
 from fencepost.verbs import bodies
 from tests.harness.control_client import Json, ok
