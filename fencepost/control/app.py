@@ -14,7 +14,7 @@ import gc
 import json
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -42,10 +42,11 @@ from fencepost.control.guard import Guard
 from fencepost.control.http_connection import Serving
 from fencepost.control.lazy_app import LOOPBACK
 from fencepost.control.limits import BodyLimit
+from fencepost.control.off_loop import off_loop
 from fencepost.control.request_binding import bind
 from fencepost.control.routing import OPERATIONS, Operation
 from fencepost.verbs.answers import Answer
-from fencepost.verbs.catalogue import VERBS, Method, Shape, Verb
+from fencepost.verbs.catalogue import VERBS, Shape, Verb
 
 _Answer: TypeAlias = Response | TextStream
 _Endpoint: TypeAlias = Callable[[Request], Awaitable[_Answer]]
@@ -80,7 +81,7 @@ def page() -> str:
 
 async def _page(_request: Request) -> Response:
     """The page, with a policy that lets it load nothing from elsewhere."""
-    content = await asyncio.to_thread(page)
+    content = await off_loop(page)
     return Response(
         content=content.encode(),
         media_type="text/html; charset=utf-8",
@@ -91,7 +92,7 @@ async def _page(_request: Request) -> Response:
 async def _metrics(request: Request) -> Response:
     """The metrics of the cluster, of these topics or of all, in Prometheus' text format."""
     # Imported by the first request, and off the loop: it takes a tenth of a second and more.
-    await asyncio.to_thread(import_module, "fencepost.control.metrics")
+    await off_loop(import_module, "fencepost.control.metrics")
     from fencepost.control.metrics import exposition
 
     topics = [value for name, value in request.query() if name == "topic"]
@@ -128,7 +129,7 @@ def _endpoint(verb: Verb) -> _Endpoint:
 async def _operation(verb: Verb) -> Operation:
     """The operation of a verb. The first time it is imported, which is done off the loop."""
     if verb.name not in _PREPARED:
-        _PREPARED[verb.name] = await asyncio.to_thread(_prepared, verb)
+        _PREPARED[verb.name] = await off_loop(_prepared, verb)
     return _PREPARED[verb.name]
 
 
@@ -162,23 +163,36 @@ class _Route:
     """What answers the requests to one kind of path."""
 
     methods: frozenset[str]
-    pattern: re.Pattern[str]
+    path: str
+    """With the names of parameters in braces."""
+    beginning: str
+    """The path up to its first parameter."""
     endpoint: _Endpoint
+
+    def match(self, path: str) -> Mapping[str, str] | None:
+        """The parameters in a request's path; None where it is another path."""
+        if not path.startswith(self.beginning):
+            return None
+        found = _pattern(self.path).fullmatch(path)
+        return None if found is None else found.groupdict()
 
 
 def _routes() -> Iterator[_Route]:
     """The routes of all verbs, and of those that are none."""
     others = {"/openapi.json": _openapi, "/metrics": _metrics, "/": _page}
     for path, endpoint in others.items():
-        methods = frozenset({Method.GET, "HEAD"})
-        yield _Route(methods=methods, pattern=_pattern(path), endpoint=endpoint)
+        yield _route(frozenset({"GET", "HEAD"}), path, endpoint)
     for verb in map(VERBS.__getitem__, OPERATIONS):
-        methods = frozenset({verb.method})
-        yield _Route(methods=methods, pattern=_pattern(verb.path), endpoint=_endpoint(verb))
+        yield _route(frozenset({verb.method}), verb.path, _endpoint(verb))
+
+
+def _route(methods: frozenset[str], path: str, endpoint: _Endpoint) -> _Route:
+    return _Route(methods=methods, path=path, beginning=path.partition("{")[0], endpoint=endpoint)
 
 
 @cache
 def _pattern(path: str) -> re.Pattern[str]:
+    """Compiled when a request's path first begins like this one."""
     parts = _PARAMETER.split(path)  # text and names in turns
     for index in range(0, len(parts), 2):
         parts[index] = re.escape(parts[index])
@@ -232,7 +246,7 @@ class ControlApp:
         method, path = scope["method"], scope["path"]
         methods: set[str] = set()  # of what is at this path
         for route in ROUTES:
-            found = route.pattern.fullmatch(path)
+            found = route.match(path)
             if found is None:
                 continue
             if method in route.methods:
@@ -241,7 +255,7 @@ class ControlApp:
                         control=self.control,
                         scope=scope,
                         receive=receive,
-                        path_parameters=found.groupdict(),
+                        path_parameters=found,
                     )
                 )
             methods |= route.methods

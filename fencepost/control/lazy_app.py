@@ -10,7 +10,6 @@ import asyncio
 import errno
 import os
 import socket
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -19,14 +18,13 @@ from typing import Final, TypeAlias
 from fencepost.broker.server import logs
 from fencepost.broker.server.server import Server
 from fencepost.broker.server.trace_file import Describe
+from fencepost.control.off_loop import off_loop
 from fencepost.storage.files.file_system import lacks_descriptors
 
 LOOPBACK: Final = "127.0.0.1"
 """What the control API listens on where nothing says otherwise."""
 IMPORT_AFTER_S: Final = 0.5
 """How long the imports leave the first Kafka clients alone, unless a control request comes."""
-_SWITCH_INTERVAL_S: Final = 0.0005
-"""While a thread imports, the loop would wait for Python's 5 ms whenever it has something to do."""
 _RETRY_AFTER_S: Final = 1.0
 """How long the imports wait where files can't be opened."""
 _ServeHttp: TypeAlias = Callable[[socket.socket, asyncio.Event], Awaitable[None]]
@@ -87,22 +85,17 @@ async def _prepare_on_thread(
     server: Server, stop: asyncio.Event, host: str, token: str | None
 ) -> _ServeHttp | None:
     """Import and configure the app, again where files can't be opened; None after ``stop``."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(min(interval, _SWITCH_INTERVAL_S))
-    try:
-        while not stop.is_set():
-            try:
-                return await asyncio.to_thread(_prepare, server, host, token)
-            except (OSError, ImportError) as error:
-                if not _lacks_descriptors(error):
-                    raise
-                logs.logger("fencepost.control", part="control").warning(
-                    "control_api_waits", detail=str(error)
-                )
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), _RETRY_AFTER_S)
-    finally:
-        sys.setswitchinterval(interval)
+    while not stop.is_set():
+        try:
+            return await off_loop(_prepare, server, host, token)
+        except (OSError, ImportError) as error:
+            if not _lacks_descriptors(error):
+                raise
+            logs.logger("fencepost.control", part="control").warning(
+                "control_api_waits", detail=str(error)
+            )
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _RETRY_AFTER_S)
     return None
 
 

@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Body
+from fencepost.verbs.catalogue import CATALOGUE
 from fencepost.verbs.derived import Derived
 
 
@@ -45,7 +46,9 @@ def dotted_path(place: Sequence[str | int]) -> str:
 
 
 def all_models() -> list[type[BaseModel]]:
-    """All models of requests and answers that have been defined so far."""
+    """All models of requests and answers: those of the verbs, and others defined so far."""
+    for verb in CATALOGUE:
+        _ = verb.request_model, verb.response_model  # which imports their modules
     made = (*_subclasses(Body), *_subclasses(Answer))
     return [
         each for each in made if not issubclass(each, Derived) or each.documented_in is not None
@@ -54,7 +57,7 @@ def all_models() -> list[type[BaseModel]]:
 
 @cache
 def add_descriptions() -> None:
-    """Describe the fields of all models that have been defined; the second call does nothing."""
+    """Describe the fields of `all_models`; the second call does nothing."""
     made = all_models()
     for model in made:
         _add_descriptions(model)

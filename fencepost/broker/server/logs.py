@@ -17,7 +17,8 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from io import TextIOBase
 from stat import S_ISREG
@@ -85,16 +86,35 @@ def _escape_values(_logger: object, _method: str, event: "EventDict") -> "EventD
     return event
 
 
+@contextmanager
+def _as_if_missing(package: str) -> Iterator[None]:
+    """Import as where a package is not installed, unless it has been imported already.
+
+    structlog imports rich where there is one, for tracebacks on a terminal alone. It takes longer
+    to import than structlog itself, and five times its memory.
+    """
+    if package in sys.modules:
+        yield
+        return
+    sys.modules[package] = None  # type: ignore[assignment]  # the import system's mark for it
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+
+
 @cache
 def _configured() -> "Logger":
-    import structlog
+    is_terminal = sys.stderr.isatty()
+    with nullcontext() if is_terminal else _as_if_missing("rich"):
+        import structlog
 
     processors: list[Processor] = [
         _drop_below_level,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    if sys.stderr.isatty():
+    if is_terminal:
         processors.append(_escape_values)
         processors.append(structlog.dev.ConsoleRenderer())
     else:

@@ -1,4 +1,4 @@
-"""Every verb, once: its names, its method and path, its request model and its response model.
+"""Every verb, once: its names, its method and path, and the names of its models.
 
 A module for each subject has its verbs as rows.
 """

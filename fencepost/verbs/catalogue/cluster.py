@@ -2,9 +2,6 @@
 
 from typing import Final
 
-from fencepost.verbs import bodies
-from fencepost.verbs.answers import Done, Health
-from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
 from fencepost.verbs.catalogue.verb import Method, Verb
 
 _BROKER: Final = "/v1/brokers/{broker}"
@@ -14,7 +11,7 @@ CLUSTER: Final[tuple[Verb, ...]] = (
         name="healthz",
         method=Method.GET,
         path="/healthz",
-        response_model=Health,
+        answer="answers.Health",
         command="healthcheck",
         summary="Answer that the cluster is up.",
     ),
@@ -22,7 +19,7 @@ CLUSTER: Final[tuple[Verb, ...]] = (
         name="cluster",
         method=Method.GET,
         path="/v1/cluster",
-        response_model=ClusterState,
+        answer="answers.cluster.ClusterState",
         command="cluster",
         summary="Show brokers, controller, features and time.",
     ),
@@ -30,7 +27,7 @@ CLUSTER: Final[tuple[Verb, ...]] = (
         name="stop_broker",
         method=Method.POST,
         path=f"{_BROKER}/stop",
-        response_model=BrokerState,
+        answer="answers.cluster.BrokerState",
         command="broker stop",
         summary="Shut a broker down: others become leaders where it led, then its port refuses.",
     ),
@@ -38,8 +35,8 @@ CLUSTER: Final[tuple[Verb, ...]] = (
         name="kill_broker",
         method=Method.POST,
         path=f"{_BROKER}/kill",
-        request_model=bodies.KillBody,
-        response_model=BrokerState,
+        request="bodies.KillBody",
+        answer="answers.cluster.BrokerState",
         command="broker kill",
         summary=(
             "Kill a broker at once: connections are reset; the controller notices when you choose."
@@ -49,7 +46,7 @@ CLUSTER: Final[tuple[Verb, ...]] = (
         name="start_broker",
         method=Method.POST,
         path=f"{_BROKER}/start",
-        response_model=BrokerState,
+        answer="answers.cluster.BrokerState",
         command="broker start",
         summary="Start a broker that is down, on its port; answers when it has caught up.",
     ),
@@ -57,8 +54,8 @@ CLUSTER: Final[tuple[Verb, ...]] = (
         name="isolate_broker",
         method=Method.POST,
         path=f"{_BROKER}/isolate",
-        request_model=bodies.IsolateBody,
-        response_model=BrokerState,
+        request="bodies.IsolateBody",
+        answer="answers.cluster.BrokerState",
         command="broker isolate",
         summary=(
             "Cut a broker off from the controller, or from other brokers; clients still reach it."
@@ -68,7 +65,7 @@ CLUSTER: Final[tuple[Verb, ...]] = (
         name="rejoin_broker",
         method=Method.POST,
         path=f"{_BROKER}/rejoin",
-        response_model=BrokerState,
+        answer="answers.cluster.BrokerState",
         command="broker rejoin",
         summary="Restore all links of a broker; answers when it has caught up.",
     ),
@@ -76,8 +73,8 @@ CLUSTER: Final[tuple[Verb, ...]] = (
         name="advance_clock",
         method=Method.POST,
         path="/v1/clock/advance",
-        request_model=bodies.AdvanceBody,
-        response_model=ClockState,
+        request="bodies.AdvanceBody",
+        answer="answers.cluster.ClockState",
         command="clock advance",
         positional=("ms",),
         summary=("Advance a manual clock; answers when everything due by then has happened."),
@@ -86,7 +83,7 @@ CLUSTER: Final[tuple[Verb, ...]] = (
         name="reset",
         method=Method.POST,
         path="/v1/reset",
-        response_model=Done,
+        answer="answers.Done",
         command="reset",
         summary=(
             "Forget all topics, records, groups, configs, faults and the journal; keep the ports."

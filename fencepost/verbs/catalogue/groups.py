@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from fencepost.verbs import group_bodies
-from fencepost.verbs.answers.groups import GroupsState, GroupState
 from fencepost.verbs.catalogue.verb import Method, Verb
 
 _GROUP: Final = "/v1/groups/{group}"
@@ -13,7 +11,7 @@ GROUPS: Final[tuple[Verb, ...]] = (
         name="groups",
         method=Method.GET,
         path="/v1/groups",
-        response_model=GroupsState,
+        answer="answers.groups.GroupsState",
         command="groups",
         summary="List all groups, by name.",
     ),
@@ -21,7 +19,7 @@ GROUPS: Final[tuple[Verb, ...]] = (
         name="group",
         method=Method.GET,
         path=_GROUP,
-        response_model=GroupState,
+        answer="answers.groups.GroupState",
         command="group show",
         name_first=True,
         summary="Show a group: its members, its committed offsets and its lag.",
@@ -30,8 +28,8 @@ GROUPS: Final[tuple[Verb, ...]] = (
         name="wait_for_group",
         method=Method.POST,
         path=f"{_GROUP}/wait",
-        request_model=group_bodies.GroupWaitBody,
-        response_model=GroupState,
+        request="group_bodies.GroupWaitBody",
+        answer="answers.groups.GroupState",
         command="group wait",
         name_first=True,
         summary="Wait until a group is stable, or in another state, with so many members.",
@@ -40,8 +38,8 @@ GROUPS: Final[tuple[Verb, ...]] = (
         name="move_coordinator",
         method=Method.POST,
         path=f"{_GROUP}/coordinator",
-        request_model=group_bodies.CoordinatorBody,
-        response_model=GroupState,
+        request="group_bodies.CoordinatorBody",
+        answer="answers.groups.GroupState",
         command="group move",
         name_first=True,
         summary="Make a broker the coordinator of a group, and of all groups of its partition.",
@@ -50,7 +48,7 @@ GROUPS: Final[tuple[Verb, ...]] = (
         name="rebalance_group",
         method=Method.POST,
         path=f"{_GROUP}/rebalance",
-        response_model=GroupState,
+        answer="answers.groups.GroupState",
         command="group rebalance",
         name_first=True,
         summary="Begin a rebalance of a group; its members join again at their next heartbeat.",
@@ -59,7 +57,7 @@ GROUPS: Final[tuple[Verb, ...]] = (
         name="remove_member",
         method=Method.POST,
         path=f"{_GROUP}/members/{{member}}/remove",
-        response_model=GroupState,
+        answer="answers.groups.GroupState",
         command="group remove",
         name_first=True,
         summary="Remove a member from a group, as if it had left; the others rebalance.",
@@ -68,8 +66,8 @@ GROUPS: Final[tuple[Verb, ...]] = (
         name="set_offsets",
         method=Method.POST,
         path=f"{_GROUP}/offsets",
-        request_model=group_bodies.OffsetsBody,
-        response_model=GroupState,
+        request="group_bodies.OffsetsBody",
+        answer="answers.groups.GroupState",
         command="group set-offsets",
         name_first=True,
         summary="Commit offsets for a group, whatever its state; a new group is created.",
@@ -78,8 +76,8 @@ GROUPS: Final[tuple[Verb, ...]] = (
         name="delete_offsets",
         method=Method.POST,
         path=f"{_GROUP}/offsets/delete",
-        request_model=group_bodies.TopicsBody,
-        response_model=GroupState,
+        request="group_bodies.TopicsBody",
+        answer="answers.groups.GroupState",
         command="group delete-offsets",
         name_first=True,
         summary="Delete the committed offsets of topics from a group, whatever its state.",

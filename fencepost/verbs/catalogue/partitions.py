@@ -3,8 +3,6 @@
 from types import MappingProxyType
 from typing import Final
 
-from fencepost.verbs import bodies
-from fencepost.verbs.answers.topics import CompactionState, PartitionState, StepState, TierState
 from fencepost.verbs.catalogue.verb import PARTITION, Method, Verb
 
 _REPLICA: Final = f"{PARTITION}/replicas/{{broker}}"
@@ -14,7 +12,7 @@ PARTITIONS: Final[tuple[Verb, ...]] = (
         name="partition",
         method=Method.GET,
         path=PARTITION,
-        response_model=PartitionState,
+        answer="answers.topics.PartitionState",
         command="partition",
         summary="Show a partition: its leader, its ISR, and the log of each replica.",
     ),
@@ -22,8 +20,8 @@ PARTITIONS: Final[tuple[Verb, ...]] = (
         name="elect",
         method=Method.POST,
         path=f"{PARTITION}/elect",
-        request_model=bodies.ElectBody,
-        response_model=PartitionState,
+        request="bodies.ElectBody",
+        answer="answers.topics.PartitionState",
         command="elect",
         summary=(
             "Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."
@@ -33,7 +31,7 @@ PARTITIONS: Final[tuple[Verb, ...]] = (
         name="roll",
         method=Method.POST,
         path=f"{PARTITION}/roll",
-        response_model=PartitionState,
+        answer="answers.topics.PartitionState",
         command="roll",
         summary="Close the active segment of every replica; an empty one stays.",
     ),
@@ -41,7 +39,7 @@ PARTITIONS: Final[tuple[Verb, ...]] = (
         name="compact",
         method=Method.POST,
         path=f"{PARTITION}/compact",
-        response_model=CompactionState,
+        answer="answers.topics.CompactionState",
         command="compact",
         summary="Compact the closed segments of every replica, however little there is to gain.",
     ),
@@ -49,8 +47,8 @@ PARTITIONS: Final[tuple[Verb, ...]] = (
         name="tier",
         method=Method.POST,
         path=f"{PARTITION}/tier",
-        request_model=bodies.TierBody,
-        response_model=TierState,
+        request="bodies.TierBody",
+        answer="answers.topics.TierState",
         command="tier",
         subcommand_field="action",
         subcommands=MappingProxyType(
@@ -70,8 +68,8 @@ PARTITIONS: Final[tuple[Verb, ...]] = (
         name="hold",
         method=Method.POST,
         path=f"{_REPLICA}/hold",
-        request_model=bodies.HoldBody,
-        response_model=PartitionState,
+        request="bodies.HoldBody",
+        answer="answers.topics.PartitionState",
         command="hold",
         summary="Keep a replica from fetching, at once or from an offset on.",
     ),
@@ -79,7 +77,7 @@ PARTITIONS: Final[tuple[Verb, ...]] = (
         name="release",
         method=Method.POST,
         path=f"{_REPLICA}/release",
-        response_model=PartitionState,
+        answer="answers.topics.PartitionState",
         command="release",
         summary="Let a replica fetch again; answers when it has caught up.",
     ),
@@ -87,8 +85,8 @@ PARTITIONS: Final[tuple[Verb, ...]] = (
         name="step",
         method=Method.POST,
         path=f"{_REPLICA}/step",
-        request_model=bodies.StepBody,
-        response_model=StepState,
+        request="bodies.StepBody",
+        answer="answers.topics.StepState",
         command="step",
         summary="Let a replica send a number of fetches, held or not; answers the result of each.",
     ),
@@ -96,7 +94,7 @@ PARTITIONS: Final[tuple[Verb, ...]] = (
         name="wipe",
         method=Method.POST,
         path=f"{_REPLICA}/wipe",
-        response_model=PartitionState,
+        answer="answers.topics.PartitionState",
         command="wipe",
         summary="Lose a replica's disk: it leaves the ISR and starts empty.",
     ),

@@ -2,10 +2,6 @@
 
 from typing import Final
 
-from fencepost.verbs import bodies, record_bodies
-from fencepost.verbs.answers import Done
-from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
-from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue.verb import PARTITION, Method, Shape, Verb
 
 TOPICS: Final[tuple[Verb, ...]] = (
@@ -13,7 +9,7 @@ TOPICS: Final[tuple[Verb, ...]] = (
         name="topics",
         method=Method.GET,
         path="/v1/topics",
-        response_model=TopicState,
+        answer="answers.topics.TopicState",
         shape=Shape.LIST,
         command="topics",
         summary="List all topics, by name.",
@@ -22,8 +18,8 @@ TOPICS: Final[tuple[Verb, ...]] = (
         name="create_topic",
         method=Method.POST,
         path="/v1/topics",
-        request_model=bodies.NewTopicBody,
-        response_model=TopicState,
+        request="bodies.NewTopicBody",
+        answer="answers.topics.TopicState",
         command="topic create",
         positional=("name",),
         summary="Create a topic; answers when every replica is in the ISR.",
@@ -32,7 +28,7 @@ TOPICS: Final[tuple[Verb, ...]] = (
         name="delete_topic",
         method=Method.DELETE,
         path="/v1/topics/{topic}",
-        response_model=Done,
+        answer="answers.Done",
         command="topic delete",
         summary="Delete a topic; answers when no broker has it.",
     ),
@@ -40,8 +36,8 @@ TOPICS: Final[tuple[Verb, ...]] = (
         name="produce_records",
         method=Method.POST,
         path="/v1/topics/{topic}/records",
-        request_model=record_bodies.ProduceBody,
-        response_model=ProducedRecords,
+        request="record_bodies.ProduceBody",
+        answer="answers.records.ProducedRecords",
         command="records produce",
         summary="Append records to a topic; answers when they are committed.",
     ),
@@ -49,8 +45,8 @@ TOPICS: Final[tuple[Verb, ...]] = (
         name="read_records",
         method=Method.GET,
         path=f"{PARTITION}/records",
-        request_model=record_bodies.RecordsQuery,
-        response_model=RecordsState,
+        request="record_bodies.RecordsQuery",
+        answer="answers.records.RecordsState",
         command="records read",
         summary="Read records of a partition, decoded.",
     ),
@@ -58,8 +54,8 @@ TOPICS: Final[tuple[Verb, ...]] = (
         name="expect_records",
         method=Method.POST,
         path="/v1/topics/{topic}/records/expect",
-        request_model=record_bodies.ExpectBody,
-        response_model=ExpectedRecords,
+        request="record_bodies.ExpectBody",
+        answer="answers.records.ExpectedRecords",
         command="records expect",
         summary="Wait until a topic has matching records; refused with the nearest ones.",
     ),

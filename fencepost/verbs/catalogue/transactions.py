@@ -2,9 +2,6 @@
 
 from typing import Final
 
-from fencepost.verbs import transaction_bodies
-from fencepost.verbs.answers.topics import PartitionState
-from fencepost.verbs.answers.transactions import TransactionsState, TransactionState
 from fencepost.verbs.catalogue.verb import Method, Verb
 
 _TRANSACTION: Final = "/v1/transactions/{transactional_id}"
@@ -14,7 +11,7 @@ TRANSACTIONS: Final[tuple[Verb, ...]] = (
         name="transactions",
         method=Method.GET,
         path="/v1/transactions",
-        response_model=TransactionsState,
+        answer="answers.transactions.TransactionsState",
         command="transactions",
         summary="List all transactional ids, by name.",
     ),
@@ -22,7 +19,7 @@ TRANSACTIONS: Final[tuple[Verb, ...]] = (
         name="transaction",
         method=Method.GET,
         path=_TRANSACTION,
-        response_model=TransactionState,
+        answer="answers.transactions.TransactionState",
         command="transaction show",
         name_first=True,
         summary="Show a transactional id: its producer, and what its transaction has.",
@@ -31,7 +28,7 @@ TRANSACTIONS: Final[tuple[Verb, ...]] = (
         name="abort_transaction",
         method=Method.POST,
         path=f"{_TRANSACTION}/abort",
-        response_model=TransactionState,
+        answer="answers.transactions.TransactionState",
         command="transaction abort",
         name_first=True,
         summary="Abort an open transaction and fence its producer, as its coordinator may.",
@@ -40,8 +37,8 @@ TRANSACTIONS: Final[tuple[Verb, ...]] = (
         name="abort_hanging_transaction",
         method=Method.POST,
         path="/v1/transactions/abort",
-        request_model=transaction_bodies.HangingTransactionBody,
-        response_model=PartitionState,
+        request="transaction_bodies.HangingTransactionBody",
+        answer="answers.topics.PartitionState",
         command="transaction abort-hanging",
         positional=("topic", "partition", "producer_id"),
         summary="Abort a producer's open transaction in a partition that no coordinator knows.",
@@ -50,7 +47,7 @@ TRANSACTIONS: Final[tuple[Verb, ...]] = (
         name="expire_transaction",
         method=Method.POST,
         path=f"{_TRANSACTION}/expire",
-        response_model=TransactionState,
+        answer="answers.transactions.TransactionState",
         command="transaction expire",
         name_first=True,
         summary="Move the manual clock until a transaction times out, or an idle id is forgotten.",
@@ -59,8 +56,8 @@ TRANSACTIONS: Final[tuple[Verb, ...]] = (
         name="hold_marker",
         method=Method.POST,
         path=f"{_TRANSACTION}/hold",
-        request_model=transaction_bodies.MarkerBody,
-        response_model=TransactionState,
+        request="transaction_bodies.MarkerBody",
+        answer="answers.transactions.TransactionState",
         command="transaction hold",
         positional=("topic", "partition"),
         name_first=True,
@@ -70,8 +67,8 @@ TRANSACTIONS: Final[tuple[Verb, ...]] = (
         name="release_marker",
         method=Method.POST,
         path=f"{_TRANSACTION}/release",
-        request_model=transaction_bodies.MarkerBody,
-        response_model=TransactionState,
+        request="transaction_bodies.MarkerBody",
+        answer="answers.transactions.TransactionState",
         command="transaction release",
         positional=("topic", "partition"),
         name_first=True,

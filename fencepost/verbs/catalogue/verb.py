@@ -3,18 +3,22 @@
 A verb's parameters are those in its path and the fields of its request model. HTTP puts the former
 in the path and the latter in the body (of a POST) or the query (of a GET). The command line takes
 those in the path, and ``positional`` ones, as arguments in that order, and the others as options.
-A scenario and Python name them all.
+A scenario and Python name them all. Models are named, and imported when they are asked for: few
+verbs are carried out in one process.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
+from importlib import import_module
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fencepost.verbs import bodies
-from fencepost.verbs.answers import Answer
+if TYPE_CHECKING:
+    from fencepost.verbs.answers import Answer
+    from fencepost.verbs.bodies import Body
 
 PARTITION: Final = "/v1/topics/{topic}/partitions/{partition}"
 """The path of a partition."""
@@ -58,10 +62,11 @@ class Verb:
     method: Method
     path: str
     """With the names of parameters in braces."""
-    request_model: type[bodies.Body] | None = None
-    """Its other parameters: a POST's body, which may be left out if all of its fields may; a GET's
-    query."""
-    response_model: type[Answer]
+    request: str | None = None
+    """The model of its other parameters, such as ``bodies.ElectBody``: a POST's body, which may be
+    left out if all of its fields may; a GET's query."""
+    answer: str
+    """The model of its answer, such as ``answers.topics.PartitionState``."""
     shape: Shape = Shape.ONE
     command: str
     """The words of its command."""
@@ -77,6 +82,20 @@ class Verb:
     """One sentence, for every help."""
 
     @property
+    def request_model(self) -> "type[Body] | None":
+        """The model of ``request``."""
+        if self.request is None:
+            return None
+        model: type[Body] = _model(self.request)
+        return model
+
+    @property
+    def response_model(self) -> "type[Answer]":
+        """The model of ``answer``."""
+        model: type[Answer] = _model(self.answer)
+        return model
+
+    @property
     def path_parameters(self) -> tuple[str, ...]:
         """Names of the parameters in the path, in order."""
         return tuple(re.findall(r"{(\w+)}", self.path))
@@ -85,3 +104,10 @@ class Verb:
     def commands(self) -> tuple[str, ...]:
         """All of its commands."""
         return tuple(f"{self.command} {word}" for word in self.subcommands) or (self.command,)
+
+
+@cache
+def _model(name: str) -> Any:  # noqa: ANN401  # the caller has its type
+    """A model by its module below `fencepost.verbs` and its name there."""
+    module, _, model = name.rpartition(".")
+    return getattr(import_module(f"fencepost.verbs.{module}"), model)
