@@ -82,6 +82,20 @@ def startup(kind: servers.Kind, _: Scale) -> Values:
         return {"first_metadata": server.first_metadata_s * 1e3, "rss_idle": idle}
 
 
+def first_verb(kind: servers.Kind, _: Scale) -> Values:
+    """How long a test waits for its cluster and its topic; memory before and after."""
+    with servers.running(kind) as server:
+        before = process.memory(server.pid).resident
+        elapsed = control.first_verb(server)
+        after = process.memory(server.pid).resident
+        return {
+            "first_verb": elapsed,
+            "start_and_verb": server.first_metadata_s * 1e3 + elapsed,
+            "rss_ready": before,
+            "rss_verb": after,
+        }
+
+
 @contextlib.contextmanager
 def settled(kind: servers.Kind) -> Iterator[servers.Server]:
     """A server that has finished starting: how fast it starts is a figure of its own."""
@@ -285,6 +299,7 @@ class Figure:
 
 FIGURES = (
     Figure(name="startup", measure=startup),
+    Figure(name="first-verb", measure=first_verb, peers=()),
     Figure(name="list-offsets", measure=list_offsets),
     Figure(name="c-client", measure=c_client),
     Figure(name="transactions", measure=transactions),

@@ -22,6 +22,10 @@ class Row:
 ROWS: tuple[Row, ...] = (
     Row(key="first_metadata", title="start to first Metadata", unit="ms"),
     Row(key="rss_idle", title="resident memory, idle", unit="MiB"),
+    Row(key="first_verb", title="first Metadata to the first verb's answer", unit="ms"),
+    Row(key="start_and_verb", title="start to the first verb's answer", unit="ms"),
+    Row(key="rss_ready", title="resident memory, before the first verb", unit="MiB", digits=1),
+    Row(key="rss_verb", title="resident memory, after the first verb", unit="MiB", digits=1),
     Row(key="list_offsets_p50", title="ListOffsets round trip, p50", unit="us"),
     Row(key="list_offsets_p99", title="ListOffsets round trip, p99", unit="us"),
     Row(key="produce_c", title="produce, C client, acks=1", unit="k records/s", higher=True),

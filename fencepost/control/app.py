@@ -10,7 +10,6 @@ in the cluster's event loop.
 """
 
 import asyncio
-import gc
 import json
 import re
 import socket
@@ -286,7 +285,6 @@ def prepare(server: Server, host: str = LOOPBACK, token: str | None = None) -> G
 
 async def serve(guard: Guard, sock: socket.socket, stop: asyncio.Event) -> None:
     """Serve the control API on a listening socket until ``stop`` is set; then close it."""
-    gc.freeze()  # all objects so far live as long as the process
     app = guard.app
     assert isinstance(app, ControlApp)
     serving = Serving(app=guard, server=app.control.server)

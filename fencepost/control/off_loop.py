@@ -3,7 +3,8 @@
 The loop and the thread take turns at the interpreter, so an import costs the loop twice: it waits
 for its turn for Python's 5 ms whenever it has something to do, and the collector of garbage, which
 an import calls often, stops it for as long as it takes to look at all that has been imported. Both
-are changed while at least one import is on its way. What it makes lives as long as the process.
+are changed while at least one import is on its way. Afterwards the collector leaves alone what
+there is: it lives as long as the process, and to look at all of it once would stop the loop again.
 """
 
 import asyncio
@@ -47,6 +48,7 @@ class _Importing:
             if self._count == 0:
                 sys.setswitchinterval(self._interval)
                 if self._collects:
+                    gc.freeze()
                     gc.enable()
 
 

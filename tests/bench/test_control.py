@@ -103,3 +103,10 @@ def test_verbs_come_in_turns_and_only_a_follower_is_held() -> None:
     assert times.keys() == rows.VERBS.keys()
     assert times["hold"] == [1.0, 5.0, 9.0, 13.0]
     assert times["elect"] == [4.0, 8.0, 12.0, 16.0]
+
+
+def test_the_first_verb_creates_a_topic_over_a_connection_of_its_own(
+    server: servers.Server, asked: list[tuple[str, str, bytes]]
+) -> None:
+    assert control.first_verb(server) > 0
+    assert asked == [("POST", "/v1/topics", b'{"name": "first"}')]
