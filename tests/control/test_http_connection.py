@@ -85,6 +85,9 @@ async def test_head_has_the_length_and_no_content(control: httpx.AsyncClient) ->
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-length"] == str(len(page.content))
     assert (await control.head("/healthz")).status_code == 405
+    async with connected(control) as (reader, writer):
+        writer.write(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n" + CLOSING)
+        assert (await reader.read()).endswith(b'\r\n\r\n{"status":"ok"}')
 
 
 async def test_a_client_that_asks_for_it_is_disconnected_after_the_answer(
