@@ -1,7 +1,8 @@
 """The same jobs, with the same results, on a standalone cluster: a master and two workers.
 
-Its executors have no fencepost installed, and so run what the driver sends them.
-``FENCEPOST_SPARK_CLUSTER=all`` runs every job there; without it only a load, from its bundle.
+Each worker has a virtual environment of its own, without fencepost: its executors run what the
+driver sends them. ``FENCEPOST_SPARK_CLUSTER=all`` runs every job there; without it only a load,
+from its bundle.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +28,7 @@ from tests.harness.run import run
 from tests.harness.served_cluster import Cluster, serve
 from tests.harness.spark import jars
 from tests.harness.spark_standalone import Standalone, standalone
+from tests.harness.wait import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -203,7 +206,43 @@ def check_audit(ground: Ground, loaded: str, _spark: SparkSession) -> None:
     assert any("crc" in each for each in found("found-here"))
 
 
-JOBS: Final = {"load": check_load, "stream": check_stream, "audit": check_audit}
+def check_audit_without_a_worker(ground: Ground, loaded: str, _spark: SparkSession) -> None:
+    """It finds the same where a worker is lost in the middle and slow tasks are started twice."""
+    copy = ground.folder / "large"
+    shutil.copytree(ground.data, copy)
+    for damaged in sorted(copy.glob(f"broker-*/{loaded}-0/*.log"))[:2]:
+        content = bytearray(damaged.read_bytes())
+        content[len(content) // 3] ^= 1
+        damaged.write_bytes(content)
+    arguments = ["audit", str(copy), "--out"]
+    assert main([*arguments, str(ground.folder / "whole")]) == 1
+    speculating = {"spark.speculation": "true", "spark.speculation.interval": "50ms"}
+    with standalone(ground.folder / "lost", configs=speculating) as cluster:
+        lost = cluster.workers[1]
+        with ThreadPoolExecutor(1) as pool:
+            there = replace(ground, workers=cluster)
+            job = pool.submit(
+                there.on_the_cluster, [*arguments, str(ground.folder / "lost-one")], code=1
+            )
+            wait_until("it executes Python", lambda: lost.executes_python() or job.done(), _JOB_S)
+            assert not job.done()
+            lost.kill()
+            job.result()
+    for name in ("violations", "incidents", "lineage"):
+        whole, lost_one = (
+            sorted(map(repr, pq.read_table(ground.folder / run / f"{name}.parquet").to_pylist()))
+            for run in ("whole", "lost-one")
+        )
+        assert lost_one == whole
+        assert whole
+
+
+JOBS: Final = {
+    "load": check_load,
+    "stream": check_stream,
+    "audit": check_audit,
+    "audit-without-a-worker": check_audit_without_a_worker,
+}
 EVERY: Final = os.environ.get("FENCEPOST_SPARK_CLUSTER") == "all"
 
 
