@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -10,12 +11,12 @@ import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, TierCopy, replica_logs, tier_copies
 from fencepost.pipeline.audit.producer_batches import Stretch, stretch_of
-from fencepost.pipeline.audit.rule import PartitionEvidence, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Violation, memoized
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.storage.formats.file_names import FileKind, parse_segment_file_name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LogStretches:
     """A log as its segments, or segments of the tier that follow one another."""
 
@@ -27,11 +28,15 @@ class LogStretches:
     """The rows of each segment by its base offset, in order."""
     log_start: int
 
+    @cached_property
+    def by_segment(self) -> Mapping[int, Stretch | None]:
+        """Each segment as a stretch, by its base offset; None where it has no batch."""
+        return {base: stretch_of(rows) for base, rows in self.segments.items()}
+
     @property
     def stretches(self) -> list[Stretch]:
         """One for each segment with a batch, in order."""
-        found = map(stretch_of, self.segments.values())
-        return [stretch for stretch in found if stretch is not None]
+        return [stretch for stretch in self.by_segment.values() if stretch is not None]
 
     def files(self, kind: FileKind) -> dict[int, bytes]:
         """What files of a kind beside the segments hold, by the offset in their names."""
@@ -76,6 +81,7 @@ class LogStretches:
         )
 
 
+@memoized
 def log_stretches(evidence: PartitionEvidence) -> list[LogStretches]:
     """Each broker's log, and each run of segments in the tier of which one begins where the one
     before it ends.

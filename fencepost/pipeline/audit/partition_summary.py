@@ -4,11 +4,14 @@ An executor makes it and sends it as JSON to the driver. It stays small however 
 is.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +23,10 @@ from fencepost.pipeline.audit.incidents import Incident
 from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.producer_batches import stretch_of
 from fencepost.pipeline.audit.rule import place_text
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 
 MAX_POINTS: Final = 400
 """Of a series, at most."""
@@ -198,10 +205,15 @@ def to_json(summary: PartitionSummary) -> bytes:
 
 def from_json(data: bytes) -> PartitionSummary:
     """What `to_json` made."""
+    return _adapter().validate_json(data)
+
+
+@cache
+def _adapter() -> TypeAdapter[PartitionSummary]:
     # Executors only write summaries, and do not need the import.
     from pydantic import TypeAdapter
 
-    return TypeAdapter(PartitionSummary).validate_json(data)
+    return TypeAdapter(PartitionSummary)
 
 
 _TIER: Final = -1

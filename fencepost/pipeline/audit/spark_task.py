@@ -281,13 +281,21 @@ def run_task(
     :returns: `OUTPUT_SCHEMA`.
     """
     own = {key: metadata[key] for key in partitions_in(batches, traces) if key in metadata}
-    parts = []
+    violations: list[Violation] = []
+    summaries: list[bytes] = []
     for each in check_partitions(
         batches, traces, own, now_ms=now_ms, rules=rules, with_history=with_history
     ):
-        found = violation_table(list(each.violations))
-        none = pa.nulls(found.num_rows, pa.binary())
-        parts.append(found.append_column(OUTPUT_SCHEMA.field(SUMMARY), none))
-        summary = [{SUMMARY: to_json(each.summary)}]
-        parts.append(pa.Table.from_pylist(summary, schema=OUTPUT_SCHEMA))
-    return pa.concat_tables(parts) if parts else OUTPUT_SCHEMA.empty_table()
+        violations += each.violations
+        summaries.append(to_json(each.summary))
+    found = violation_table(violations)
+    none = pa.nulls(found.num_rows, pa.binary())
+    columns = [pa.nulls(len(summaries), field.type) for field in VIOLATION_SCHEMA]
+    return pa.concat_tables(
+        (
+            found.append_column(OUTPUT_SCHEMA.field(SUMMARY), none),
+            pa.Table.from_arrays(
+                [*columns, pa.array(summaries, pa.binary())], schema=OUTPUT_SCHEMA
+            ),
+        )
+    )

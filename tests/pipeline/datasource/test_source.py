@@ -13,14 +13,14 @@ from obstore.store import LocalStore
 from fencepost.broker.server.remote_urls import open_remote
 from fencepost.pipeline.datasource.log_directories import UnreadableSource
 from fencepost.pipeline.datasource.schemas import BATCHES, RECORDS, Level, Place
-from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder, scan_records
+from fencepost.pipeline.datasource.segment_scan import MIN_ROWS, Checks, scan_folder, scan_records
 from fencepost.pipeline.datasource.segments import (
     SMALL_SEGMENTS_BYTES,
     SegmentFiles,
     list_segments,
     split_into_tasks,
 )
-from fencepost.pipeline.datasource.source import FencepostDataSource, Options
+from fencepost.pipeline.datasource.source import FencepostDataSource, Options, coalesce
 from fencepost.pipeline.datasource.tier import Tier
 from tests.harness.s3 import serve_s3
 from tests.pipeline.datasource.leaving import Left
@@ -187,3 +187,11 @@ def test_what_it_is_called() -> None:
     source = FencepostDataSource({"path": "/x"})
     assert source.name() == "fencepost"
     assert source.schema().names == BATCHES.names
+
+
+def test_many_small_record_batches_are_few_and_hold_the_same() -> None:
+    rows = [pa.RecordBatch.from_pydict({"offset": [number]}) for number in range(20_000)]
+    found = list(coalesce(rows))
+    assert [each.num_rows for each in found] == [MIN_ROWS, MIN_ROWS, 20_000 - 2 * MIN_ROWS]
+    assert pa.Table.from_batches(found) == pa.Table.from_batches(rows).combine_chunks()
+    assert list(coalesce([])) == []

@@ -69,6 +69,9 @@ def _parts(log: LogStretches, snapshots: dict[int, Entries | None]) -> Iterator[
         first = bisect_right(offsets, base)
         behind = len(offsets) if following is None else bisect_left(offsets, following)
         inside = offsets[first:behind]
+        if not inside:
+            yield snapshot_fold.summarize(log.by_segment[base], base, snapshots.get(base))
+            continue
         starts = pc.fill_null(rows["base_offset"], base)
         for start, end in zip([base, *inside], [*inside, None], strict=True):
             within = pc.greater_equal(starts, start)

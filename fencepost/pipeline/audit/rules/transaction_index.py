@@ -13,7 +13,6 @@ import numpy as np
 from fencepost.pipeline.audit import transaction_index_fold
 from fencepost.pipeline.audit.explanations import unclean_shutdown
 from fencepost.pipeline.audit.log_stretches import LogStretches, log_stretches
-from fencepost.pipeline.audit.producer_batches import stretch_of
 from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.audit.transaction_index_fold import ENTRY, Entries, IndexFault, IndexFinding
 from fencepost.storage.formats.file_names import FileKind
@@ -27,7 +26,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     for log in log_stretches(evidence):
         files = log.files(FileKind.TRANSACTION_INDEX)
         parts = []
-        for base, rows in log.segments.items():
+        for base, stretch in log.by_segment.items():
             content = files.get(base, b"")
             entries: Entries | None = None
             try:
@@ -35,7 +34,6 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
                 entries = np.frombuffer(content, ENTRY)
             except CorruptIndex as error:
                 yield _violation(log, base, f"the index makes no sense: {error}")
-            stretch = stretch_of(rows)
             if stretch is not None:
                 parts.append(transaction_index_fold.summarize(stretch, entries))
         if parts:
