@@ -215,10 +215,12 @@ def test_a_snapshot_with_a_flipped_bit(lived: ProducersLived, tmp_path: Path) ->
 
 def test_a_snapshot_that_contradicts_the_log(stopped: Left) -> None:
     path = stopped.segments(1, "ledger", ".snapshot")[0]
-    at = decode_snapshot(path.read_bytes())[0]
-    batch = at.batches[0]._replace(last_sequence=4, last_offset=9)
-    rewrite_snapshot(path, 0, producer_epoch=3, batches=(batch,), txn_first_offset=7)
-    rewrite_snapshot(path, 1, txn_first_offset=None)
+    # Which producer has the smaller id goes by the coordinator that gave it first.
+    entries = decode_snapshot(path.read_bytes())
+    idle, busy = sorted(range(2), key=lambda number: entries[number].txn_first_offset is not None)
+    batch = entries[idle].batches[0]._replace(last_sequence=4, last_offset=9)
+    rewrite_snapshot(path, idle, producer_epoch=3, batches=(batch,), txn_first_offset=7)
+    rewrite_snapshot(path, busy, txn_first_offset=None)
     found = stopped.audit("ledger")
     assert rules(found) == {"producer-snapshots"}
     # A producer that writes nothing more is as wrong in the snapshot after it.
