@@ -73,6 +73,8 @@ class Damage:
     """Which finds the cause."""
     rule_beside_others: str | None = None
     """Which finds it where other replicas are whole, if that is another one."""
+    rule_after_a_kill: str | None = None
+    """Which may find it where a broker was killed: the coordinators' log may be behind then."""
     cause: str
     """A pattern that the incident's message fits."""
     alone: Severity = Severity.LOSS
@@ -500,6 +502,7 @@ DAMAGES: Final[tuple[Damage, ...]] = (
         name="marker-turned",
         do=_turn_last_marker,
         rule="transactions",
+        rule_after_a_kill="transaction-index",
         rule_beside_others="replicas-agree",
         cause="",
         alone=Severity.DAMAGE,

@@ -97,7 +97,7 @@ def _compare(damage: Damage, replicas: int, found: Sequence[Incident]) -> Outcom
     rule = damage.rule if replicas == 1 else damage.rule_beside_others or damage.rule
     right = len(found) == 1 and (
         found[0].explanation is None
-        and found[0].rule == rule
+        and found[0].rule in (rule, damage.rule_after_a_kill)
         and found[0].severity is severity
         and re.search(damage.cause, found[0].message) is not None
     )
