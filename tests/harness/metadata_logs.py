@@ -110,4 +110,4 @@ def topic(name: str = "t", topic_id: UUID = TOPIC_ID) -> TopicRecord:
 def partition(*replicas: int, topic_id: UUID = TOPIC_ID, **fields: object) -> PartitionRecord:
     """Partition 0, all of whose replicas are in sync; the first leads."""
     known = {"isr": replicas, "leader": replicas[0], "leader_epoch": 0, "partition_epoch": 0}
-    return PartitionRecord(0, topic_id, replicas, **{**known, **fields})  # type: ignore[arg-type]
+    return PartitionRecord(0, topic_id, replicas, **{**known, **fields})  # type: ignore[arg-type]  # fields by name

@@ -32,7 +32,7 @@ def some(layout: RecordLayout, version: int) -> object:
     values = {}
     for f in layout.fields:
         if f.since <= version:
-            one = SOME[f.kind] if f.kind is not None else some(f.struct, version)  # type: ignore[arg-type]
+            one = SOME[f.kind] if f.kind is not None else some(f.struct, version)  # type: ignore[arg-type]  # fields by name
             values[f.name] = (one, one) if f.array else one
     return layout.cls(**values)
 

@@ -60,7 +60,7 @@ def only(metadata: ClusterMetadata, name: str = "t") -> PartitionIncarnation:
 
 
 def change(**fields: object) -> PartitionChangeRecord:
-    return PartitionChangeRecord(0, TOPIC_ID, **fields)  # type: ignore[arg-type]
+    return PartitionChangeRecord(0, TOPIC_ID, **fields)  # type: ignore[arg-type]  # fields by name
 
 
 def unclean_epochs(found: PartitionIncarnation) -> dict[int, bool | None]:

@@ -72,7 +72,7 @@ def test_runs_have_all_batches_and_neighbours_differ(rows: list[Row]) -> None:
     assert all(before.epoch != behind.epoch for before, behind in pairwise(runs))
     for row in rows:
         assert any(
-            run.epoch == row["epoch"] and run.start <= row["base_offset"] < run.end  # type: ignore[operator]
+            run.epoch == row["epoch"] and run.start <= row["base_offset"] < run.end  # type: ignore[operator]  # rows say numbers
             for run in runs
         )
 
