@@ -21,6 +21,7 @@ from fencepost.scenario.actions.context import (
 )
 from fencepost.scenario.actions.executor import execute
 from fencepost.scenario.assertions import ExpectationChecker, StepResult, call_verb
+from fencepost.scenario.background_actions import RETRY_INTERVAL_S, BackgroundActions
 from fencepost.scenario.compare import Mismatch
 from fencepost.scenario.document import Data, RangeTooLong, UnresolvedReference, resolve
 from fencepost.scenario.event_recorder import EventRecorder
@@ -46,11 +47,7 @@ from fencepost.verbs.models import problem
 from fencepost.verbs.remote import Refused, VerbError
 from fencepost.verbs.remote_async import AsyncRemote
 
-RETRY_INTERVAL_S: Final = 0.01
-"""Between two attempts of ``until``."""
 _SHOWN_EXCHANGES: Final = 16
-_MEMBER_ID_REQUIRED_SINCE: Final = 4
-"""The version of JoinGroup from which on a new member is given an id before it joins (KIP-394)."""
 
 
 async def play(
@@ -177,7 +174,7 @@ class _Player:
         self._answers: dict[str, Data] = {}
         self.processes = ProcessSteps(processes, self._answers)
         self._marks: dict[str, int] = {}
-        self._background: dict[str, asyncio.Task[Data]] = {}
+        self._background = BackgroundActions(remote, self._call_action)
         self._checker = ExpectationChecker(
             remote, self._answers, self._marks, clients.control.began_at
         )
@@ -186,9 +183,7 @@ class _Player:
     async def close(self) -> None:
         """End what goes on in the background, all clients and all processes."""
         await self.processes.close()
-        for task in self._background.values():
-            task.cancel()
-        await asyncio.gather(*self._background.values(), return_exceptions=True)
+        await self._background.close()
         await self._clients.close()
 
     async def step(self, step: Step) -> StepOutcome:
@@ -236,13 +231,13 @@ class _Player:
 
     async def _mismatches(self, expected: Expectation | None, came: StepResult) -> list[Mismatch]:
         pending = None if expected is None else expected.pending
-        is_pending = pending is not None and self._is_pending(pending)
+        is_pending = pending is not None and await self._is_pending(pending)
         return await self._checker.mismatches(expected, came, is_pending=is_pending)
 
-    def _is_pending(self, name: str) -> bool:
+    async def _is_pending(self, name: str) -> bool:
         if self.processes.has(name):
             return self.processes.is_running(name)
-        return not self._background[name].done()
+        return await self._background.is_pending(name)
 
     # -- verbs and actions ----------------------------------------------------------------------
 
@@ -251,7 +246,9 @@ class _Player:
             case VerbCall():
                 came = await self._call_verb(step.do, step.within_ms)
             case ActionCall() if step.background is not None:
-                await self._start_background(step.do, step.background, step.within_ms)
+                since = await _newest_exchange(self._verbs)
+                name, within_ms = step.background, step.within_ms
+                await self._background.start(step.do, name, within_ms, since=since)
                 return StepResult()
             case ActionCall():
                 came = StepResult(answer=await self._call_action(step.do, None), is_action=True)
@@ -261,7 +258,7 @@ class _Player:
                 if step.background is not None:
                     return came
             case Await():
-                came = await self._await_background(step.do, step.within_ms)
+                came = await self._wait(step.do, step.within_ms)
             case Parallel():
                 return StepResult()
             case None:
@@ -281,6 +278,11 @@ class _Player:
         except Refused as refused:
             return StepResult(refused=refused)
 
+    async def _wait(self, do: Await, within_ms: int) -> StepResult:
+        if self.processes.has(do.name):
+            return await self.processes.wait(do.name, within_ms / 1000)
+        return await self._background.wait(do.name, within_ms)
+
     async def _call_action(self, do: ActionCall, background: str | None) -> Data:
         body = self._body(do, background)
         answer = await execute(self._clients, do.action, body)
@@ -298,56 +300,6 @@ class _Player:
             first = error.errors()[0]
             raise InvalidAction(problem(first["loc"], first)) from None
 
-    # -- the background -------------------------------------------------------------------------
-
-    async def _start_background(self, do: ActionCall, name: str, within_ms: int) -> None:
-        """Begin an action; done when the broker has its request, or after so long."""
-        since = await _newest_exchange(self._verbs)
-        task = asyncio.create_task(self._call_action(do, name))
-        self._background[name] = task
-        api = do.action.api or do.arguments.get("api")
-        given: dict[str, Data] = {"since": since, "api": None if api is None else str(api)}
-        deadline = time.monotonic() + within_ms / 1000
-        while api is not None and not task.done() and time.monotonic() < deadline:
-            if await self._is_in_journal(given, do, name):
-                return
-            await asyncio.sleep(RETRY_INTERVAL_S)
-
-    async def _is_in_journal(self, given: Mapping[str, Data], do: ActionCall, name: str) -> bool:
-        """Whether the journal has the request of an action in the background.
-
-        Of a member that has no id yet, the request that counts is the second: the first one is
-        answered with an id, unless it is a static member's (KIP-345).
-        """
-        field = do.action.request_model.client_field
-        client = do.arguments.get("client") or do.arguments.get(field) or name
-        found = await call_verb(self._remote, "trace", {**given, "client_id": client, "limit": 10})
-        assert isinstance(found, list)
-        return any(map(_is_request_of_action, found))
-
-    async def _await_background(self, do: Await, within_ms: int) -> StepResult:
-        if self.processes.has(do.name):
-            return await self.processes.wait(do.name, within_ms / 1000)
-        task = self._background[do.name]
-        await asyncio.wait([task], timeout=within_ms / 1000)
-        if not task.done():
-            return StepResult(timeout_reason=f"none within {within_ms} ms")
-        return StepResult(answer=task.result(), is_action=True)
-
 
 def _ms_since(began: float) -> int:
     return round((time.perf_counter() - began) * 1000)
-
-
-def _is_request_of_action(exchange: Data) -> bool:
-    """Whether it is the request of an action, and not one that asks for a member id first."""
-    assert isinstance(exchange, dict)
-    if exchange["api"] != "JoinGroup":
-        return True
-    version, request = exchange["version"], exchange["request"]
-    assert isinstance(version, int)
-    assert isinstance(request, dict)
-    is_given_an_id = (
-        version >= _MEMBER_ID_REQUIRED_SINCE and request.get("group_instance_id") is None
-    )
-    return bool(request["member_id"]) or not is_given_an_id
