@@ -103,15 +103,19 @@ def change_metadata(path: Path, change: Callable[[dict[str, Any]], None]) -> Non
 
 def give_sequence(path: Path, number: int, sequence: int) -> BatchHeader:
     """Say another base sequence in a batch, and make its checksum right again."""
-    return _restated(path, number, _SEQUENCE_AT, struct.pack(">i", sequence))
+    return restate(path, number, _SEQUENCE_AT, struct.pack(">i", sequence))
 
 
 def give_producer_epoch(path: Path, number: int, epoch: int) -> BatchHeader:
     """Say another producer epoch in a batch, and make its checksum right again."""
-    return _restated(path, number, _PRODUCER_EPOCH_AT, struct.pack(">h", epoch))
+    return restate(path, number, _PRODUCER_EPOCH_AT, struct.pack(">h", epoch))
 
 
-def _restated(path: Path, number: int, at: int, data: bytes) -> BatchHeader:
+def restate(path: Path, number: int, at: int, data: bytes) -> BatchHeader:
+    """Put bytes in the place of others behind a batch's checksum, and make it right again.
+
+    :param at: Byte in the batch.
+    """
     position, header = batches(path)[number]
     overwrite(path, position + at, data)
     whole = path.read_bytes()[position : position + header.size]

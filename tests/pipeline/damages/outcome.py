@@ -14,7 +14,8 @@ from fencepost.pipeline.audit.incidents import Incident
 from fencepost.pipeline.audit.spark_task import check_partitions
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from tests.pipeline.audit.rigs import with_coordinators
-from tests.pipeline.damages.catalogue import DAMAGES, Damage, Target
+from tests.pipeline.damages.catalogue import DAMAGES
+from tests.pipeline.damages.model import Damage, Target
 from tests.pipeline.damages.written import BROKERS, Topic, Written
 
 HEALTHY: Final = (

@@ -13,7 +13,8 @@ import pytest
 
 from fencepost.pipeline.audit.incidents import offsets_text
 from tests.pipeline.damages.__main__ import PAGE, with_table
-from tests.pipeline.damages.catalogue import DAMAGES, Target
+from tests.pipeline.damages.catalogue import DAMAGES
+from tests.pipeline.damages.model import Target
 from tests.pipeline.damages.outcome import HEALTHY, incidents, outcomes, topics
 from tests.pipeline.damages.written import Written, fencepost_writes
 
