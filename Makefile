@@ -54,7 +54,7 @@ pytest: $(COMPILED) ## The tests alone; ARGS="-k name" picks some
 coverage: $(COMPILED) ## The tests with the branches of the code that they execute, 95 % at least
 	$(PYTEST) -n 4 --cov --cov-report=term $(ARGS)
 
-test-kafka: $(DEV) ## Kafka's own cluster tests, all of them (ten minutes); ARGS="CLASS CLASS#METHOD" picks some
+test-kafka: $(DEV) ## Kafka's own tests of tools and clients, all of them (ten minutes); ARGS="CLASS CLASS#METHOD" picks some
 	$(BIN)/python -m tests.kafka $(ARGS)
 
 test-damages: $(DEV) ## Fifty-four damages to what fencepost and a real Kafka wrote, each named by an audit

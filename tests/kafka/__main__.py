@@ -1,4 +1,4 @@
-"""``python -m tests.kafka [CLASS[#METHOD] ...]``: Kafka's own cluster tests on fencepost.
+"""``python -m tests.kafka [CLASS[#METHOD] ...]``: Kafka's own tests on fencepost.
 
 Compares with ``expected.txt`` both ways: a test that fails and is not listed, and a listed one that
 passes, end the run with 1. Without names it runs all.
@@ -15,7 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from tests.kafka import expected, jvm, suite
+from tests.kafka import expected, suite
+from tests.kafka.selection import ARTIFACTS, classes_of, methods_not_run, simple_name
 from tests.kafka.suite import Result, Work
 
 _NEEDED: Final = ("java", "javac", "mvn")
@@ -33,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wrong = expected.problems(before.values(), listed)
         names = sorted({problem.split()[0].partition("[")[0] for problem in wrong})
     results = suite.run(works(names), options.jobs, _reporter(options.results))
-    for artifact in jvm.ARTIFACTS:
-        classes = {each.rpartition(".")[2] for each in jvm.test_classes(artifact)}
+    for artifact in ARTIFACTS:
+        classes = {simple_name(each) for each in classes_of(artifact)}
         own = [result for result in results if result.test.partition("#")[0] in classes]
         if own:
             print(f"{artifact}: {expected.summary(own, listed)}")
@@ -50,17 +51,21 @@ def works(names: Sequence[str]) -> list[Work]:
 
     :raises SystemExit: When there is no class of a name.
     """
-    classes = [each for artifact in jvm.ARTIFACTS for each in jvm.test_classes(artifact)]
+    classes = [each for artifact in ARTIFACTS for each in classes_of(artifact)]
     wanted: dict[str, list[str]] = {}
     for name in names:
         of_class, _, method = name.partition("#")
         wanted.setdefault(of_class, []).extend([method] if method else [])
-    if unknown := wanted.keys() - {each.rpartition(".")[2] for each in classes}:
+    if unknown := wanted.keys() - {simple_name(each) for each in classes}:
         raise SystemExit(f"there is no test class {', '.join(sorted(unknown))}")
     return [
-        Work(class_name=each, methods=wanted.get(each.rpartition(".")[2], ()))
+        Work(
+            class_name=each,
+            methods=wanted.get(simple_name(each), ()),
+            without=methods_not_run(each),
+        )
         for each in classes
-        if not wanted or each.rpartition(".")[2] in wanted
+        if not wanted or simple_name(each) in wanted
     ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import zipfile
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -16,17 +15,9 @@ from tests.harness.run import run
 
 HOME: Final = Path(__file__).parent
 POM: Final = HOME / "pom.xml"
-ARTIFACTS: Final = ("kafka-clients-integration-tests", "kafka-tools")
-"""The jars of Kafka's that have cluster tests."""
 TIMEOUT_S: Final = 60
 """What a test may take; then its thread is interrupted."""
 
-_ANNOTATION: Final = b"Lorg/apache/kafka/common/test/api/ClusterTe"
-"""How the annotations of cluster tests begin in a class file."""
-_WITHOUT_CLUSTER: Final = frozenset({"org/apache/kafka/tools/TransactionsCommandTest.class"})
-"""Class files that are run besides: Kafka has no other test of ``kafka-transactions``. They ask a
-mock, so they say that the tool works in this JVM, and nothing of the brokers.
-"""
 _EXTENSION: Final = "org.apache.kafka.common.test.junit.ClusterTestExtensions"
 _OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1",
@@ -38,20 +29,6 @@ _OPTIONS: Final = (
     "-Djunit.jupiter.extensions.autodetection.enabled=true",
     f"-Djunit.jupiter.execution.timeout.testable.method.default={TIMEOUT_S}s",
 )
-
-
-@cache
-def test_classes(artifact: str) -> tuple[str, ...]:
-    """The names of an artifact's classes that are run, those with most code first."""
-    (jar,) = java.jars(POM).glob(f"{artifact}-[0-9]*-test.jar")
-    with zipfile.ZipFile(jar) as archive:
-        files = sorted(archive.infolist(), key=lambda each: -each.file_size)
-        return tuple(
-            each.filename.removesuffix(".class").replace("/", ".")
-            for each in files
-            if each.filename in _WITHOUT_CLUSTER
-            or (each.filename.endswith("Test.class") and _ANNOTATION in archive.read(each))
-        )
 
 
 def command(folder: Path) -> list[str]:

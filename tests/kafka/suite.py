@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 from tests.harness.dialogue import Dialogue
 from tests.kafka import jvm
+from tests.kafka.selection import simple_name
 
 Outcome: TypeAlias = Literal["pass", "fail", "skip"]
 
@@ -133,7 +134,7 @@ class Events:
     """The results of one class, out of what the JVM says about it."""
 
     def __init__(self, class_name: str) -> None:
-        self._class = class_name.rpartition(".")[2]
+        self._class = simple_name(class_name)
         self._running: dict[str, float] = {}
         self.begun: set[str] = set()
         """The methods of which a test has begun."""

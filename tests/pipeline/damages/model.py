@@ -1,4 +1,4 @@
-"""A damage to a partition: what is done to which replica, and the cause that an audit names."""
+"""A damage to a partition: the act, its target, and the cause that an audit names."""
 
 from __future__ import annotations
 

@@ -10,14 +10,9 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
-import java.lang.annotation.Annotation;
-import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import org.apache.kafka.common.test.api.ClusterTemplate;
-import org.apache.kafka.common.test.api.ClusterTest;
-import org.apache.kafka.common.test.api.ClusterTests;
 import org.junit.platform.engine.FilterResult;
 import org.junit.platform.engine.TestDescriptor;
 import org.junit.platform.engine.TestExecutionResult;
@@ -31,14 +26,12 @@ import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * Runs the cluster tests of classes in one JVM: reads a line {@code CLASS}, {@code CLASS +METHOD...} or
+ * Runs the tests of classes in one JVM: reads a line {@code CLASS}, {@code CLASS +METHOD...} or
  * {@code CLASS -METHOD...} for each (the methods that are run, or those that are not), and prints a
  * line of JSON for each test that begins, each that ends, and the end of the class.
  */
 public final class SuiteRunner {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final List<Class<? extends Annotation>> CLUSTER_TESTS =
-            List.of(ClusterTest.class, ClusterTests.class, ClusterTemplate.class);
 
     private SuiteRunner() {}
 
@@ -63,10 +56,7 @@ public final class SuiteRunner {
                 .build();
     }
 
-    /**
-     * Whether a test is one of a cluster, or its class has none of a cluster, and the words after the
-     * class let it run.
-     */
+    /** Whether the words after the class let a test run. */
     private static boolean wanted(TestDescriptor test, String[] words) {
         Optional<MethodSource> method = test.getSource()
                 .filter(MethodSource.class::isInstance)
@@ -74,20 +64,11 @@ public final class SuiteRunner {
         if (method.isEmpty()) {
             return true;
         }
-        Method[] siblings = method.get().getJavaClass().getDeclaredMethods();
-        if (!isOfCluster(method.get().getJavaMethod())
-                && Arrays.stream(siblings).anyMatch(SuiteRunner::isOfCluster)) {
-            return false;
-        }
         List<String> methods = Arrays.asList(words).subList(1, words.length);
         String name = method.get().getMethodName();
         return methods.isEmpty() || methods.get(0).startsWith("+")
                 ? methods.isEmpty() || methods.contains("+" + name)
                 : !methods.contains("-" + name);
-    }
-
-    private static boolean isOfCluster(Method method) {
-        return CLUSTER_TESTS.stream().anyMatch(method::isAnnotationPresent);
     }
 
     private static synchronized void print(PrintStream out, ObjectNode line) {
