@@ -18,7 +18,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve check test test-kafka test-damages test-oldest lint types imports pytest coverage bench format docs lock sbom \
+.PHONY: help serve check test test-kafka test-damages test-oldest lint types imports pytest coverage bench bench-compare format docs lock sbom \
 	audit-dependencies dist image up spark clean
 
 help: ## What there is to make
@@ -66,8 +66,11 @@ test-oldest: $(OLDEST)/.installed ## The tests in one process with the oldest ve
 		--dist loadfile --no-loadscope-reorder -n auto --in-process -r fE \
 		-W ignore::DeprecationWarning $(ARGS)
 
-bench: $(DEV) ## fencepost and its peers side by side; see docs/performance.md
+bench: $(DEV) ## fencepost and kfake side by side in five minutes; ARGS="--full" for all of docs/performance.md
 	$(BIN)/python -m bench $(ARGS)
+
+bench-compare: $(DEV) ## The last two commits whose results `make bench` has kept; ARGS="OLD NEW" picks two
+	$(BIN)/python -m bench compare $(ARGS)
 
 format: $(DEV) ## Mend what ruff can mend
 	$(BIN)/ruff check --fix .

@@ -1,19 +1,37 @@
-"""``python -m bench``: fencepost and its peers in turns; ``python -m bench profile WHAT``."""
+"""``python -m bench``: fencepost and its peers in turns.
+
+``python -m bench compare [OLD NEW]`` compares kept results; ``profile WHAT`` shows where time goes.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime as dt
 import gc
 import json
 import resource
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench import figures, load, process, profiling, report, servers, suite, tools, wire
+from bench import (
+    catalogue,
+    compare,
+    figures,
+    history,
+    load,
+    process,
+    profiling,
+    report,
+    rounds,
+    servers,
+    tools,
+)
 from bench.results import OURS, Results
 
 PAGE = tools.HERE.parent / "docs" / "performance.md"
@@ -21,15 +39,8 @@ TOUCHED = 6 << 30
 """Bytes of memory touched before the first measurement: more than any server and its client."""
 
 BASELINE = "baseline"
-EXPECTED = (
-    servers.DidNotStart,
-    wire.BadAnswer,
-    load.LoadFailed,
-    suite.SuiteFailed,
-    OSError,
-    subprocess.TimeoutExpired,
-)
-"""What a server under test may do to a figure; it costs that value and not the run."""
+MINUTES = 4.5
+"""How long a run goes on starting figures; a full one has no limit."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,33 +48,52 @@ def main(arguments: Sequence[str] | None = None) -> int:
     allow_many_files()
     if options.command == "profile":
         return profiling.profile(options.what, records=options.records, tool=options.tool)
+    if options.command == "compare":
+        return compare_kept(options.commits)
     return bench(options)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    names = [figure.name for figure in figures.FIGURES]
     keys = [kind.key for kind in servers.KINDS]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--only", action="append", choices=names, help="this figure; repeatable")
-    parser.add_argument("--servers", nargs="+", choices=keys, default=keys)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--only", action="append", default=[], help="this figure, or that of this row; repeatable"
+    )
+    parser.add_argument("--full", action="store_true", help="all figures and servers, no limit")
+    parser.add_argument("--minutes", type=float, help=f"the limit, by default {MINUTES:g}")
+    parser.add_argument("--servers", nargs="+", choices=keys, help="by default all but kafka")
+    parser.add_argument("--rounds", type=int, default=5, help="at most")
     parser.add_argument("--slow-rounds", type=int, default=2, help="rounds with Apache Kafka")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, two rounds")
     parser.add_argument(
-        "--baseline", type=Path, help="measure the fencepost of this checkout as a peer, too"
+        "--baseline", help="measure the fencepost of this checkout or commit as a peer, too"
     )
     parser.add_argument("--json", type=Path, help="write every value to this file")
-    parser.add_argument("--no-write", action="store_true", help="leave docs/performance.md alone")
+    parser.add_argument(
+        "--no-write", action="store_true", help="keep nothing, and leave docs/performance.md alone"
+    )
     parser.set_defaults(command="bench")
     commands = parser.add_subparsers(dest="command")
+    comparison = commands.add_parser("compare", help="two commits whose results are kept")
+    comparison.add_argument("commits", nargs="*", help="the old and the new; else the last two")
     profile = commands.add_parser("profile", help="where fencepost's time goes")
     profile.add_argument("what", choices=profiling.WORK)
     profile.add_argument("--records", type=int, default=300_000)
     profile.add_argument("--tool", choices=profiling.TOOLS, default=profiling.TOOLS[0])
     options = parser.parse_args(arguments)
     options.command = options.command or "bench"
+    if options.command == "compare" and len(options.commits) not in (0, 2):
+        parser.error("compare takes two commits, or none")
+    try:
+        options.figures = catalogue.chosen(options.only, full=options.full)
+    except ValueError as unknown:
+        names = ", ".join(figure.name for figure in catalogue.FIGURES)
+        parser.error(f"{unknown} is neither a figure nor a row; the figures are {names}")
     if options.quick:
         options.rounds = min(options.rounds, 2)
+    options.servers = options.servers or [k for k in keys if options.full or k != "kafka"]
+    if options.minutes is None:
+        options.minutes = float("inf") if options.full else MINUTES
     return options
 
 
@@ -77,30 +107,120 @@ def bench(options: argparse.Namespace) -> int:
     begin = time.monotonic()
     results = Results()
     kinds = built([kind for kind in servers.KINDS if kind.key in options.servers], results)
-    if options.baseline is not None:
-        kinds.append(baseline(options.baseline.resolve()))
-    chosen = [f for f in figures.FIGURES if not options.only or f.name in options.only]
+    if options.baseline is None:
+        return measured(options, kinds, results, begin)
+    with checkout(options.baseline) as other:
+        return measured(options, [*kinds, baseline(other)], results, begin)
+
+
+def measured(
+    options: argparse.Namespace, kinds: list[servers.Kind], results: Results, begin: float
+) -> int:
+    """Run the figures, show what they answered, and keep it; an exit code."""
     scale = figures.QUICK if options.quick else figures.Scale()
     process.touch_memory(TOUCHED)
     gc.freeze()
-    for figure in chosen:
-        for turn in range(options.rounds):
-            for kind in kinds:
-                skipped = kind.slow and turn >= options.slow_rounds
-                peer = "kfake" if kind.key == BASELINE else kind.key
-                if not skipped and (kind.key == OURS or peer in figure.peers):
-                    measure(figure, kind, turn, scale, results)
+    rounds.run(
+        options.figures,
+        [rounds.Turns(kind=kind, peer=peer_of(kind), most=most(kind, options)) for kind in kinds],
+        scale,
+        results,
+        until=begin + options.minutes * 60,
+        say=say,
+    )
     text = report.whole(results, about(options, kinds, scale))
     print(text)
     say(f"{time.monotonic() - begin:.0f} s")
     if options.json:
         options.json.write_text(json.dumps(results.values, indent=1))
-    complete = not options.only and not options.quick and len(kinds) == len(servers.KINDS)
-    complete = complete and options.baseline is None
+    if not options.no_write:
+        keep(options, results)
+    complete = options.full and not options.only and not options.quick
+    complete = complete and len(kinds) == len(servers.KINDS) and options.baseline is None
     if complete and not results.failed and not options.no_write:
         report.write(PAGE, text)
         say(f"written to {PAGE.name}")
-    return 1 if results.failed else 0
+    worse = options.baseline is not None and worse_than_baseline(results)
+    return 1 if results.failed or worse else 0
+
+
+def most(kind: servers.Kind, options: argparse.Namespace) -> int:
+    """The most rounds of a kind of server."""
+    return int(min(options.rounds, options.slow_rounds) if kind.slow else options.rounds)
+
+
+def peer_of(kind: servers.Kind) -> str | None:
+    """Which peer a figure must have for a kind of server to take part; None: it always does.
+
+    Another version of fencepost is measured wherever fencepost is.
+    """
+    return None if kind.key in (OURS, BASELINE) else kind.key
+
+
+def keep(options: argparse.Namespace, results: Results) -> None:
+    """By commit, for ``compare``; not the other version of fencepost."""
+    values = history.rounded(results.values)
+    try:
+        run = history.Run(
+            commit=history.current(),
+            date=dt.datetime.now(dt.UTC).date().isoformat(),
+            machine=report.machine(),
+            scale="quick" if options.quick else "whole",
+            others=round(statistics.median(results.others or [0]), 3),
+            values={
+                row: {kind: rounds for kind, rounds in by_kind.items() if kind != BASELINE}
+                for row, by_kind in values.items()
+            },
+        )
+        history.keep(run)
+    except history.NotKept as error:
+        say(f"not kept: {error}")
+
+
+def compare_kept(commits: Sequence[str]) -> int:
+    """Show how two commits differ; 1 when a figure has become worse, 2 when they cannot be."""
+    runs = history.read()
+    try:
+        if commits:
+            old, new = (history.find(runs, history.resolved(commit)) for commit in commits)
+        else:
+            old, new = history.last_two(runs)
+    except history.NotKept as error:
+        say(f"{error}; `make bench` at a commit keeps its results")
+        return 2
+    if not old.is_like(new):
+        say("they are of different machines, or of different amounts of work")
+        return 2
+    text, worse = compare.compared(old, new)
+    print(text)
+    return 1 if worse else 0
+
+
+def worse_than_baseline(results: Results) -> bool:
+    """Show how fencepost differs from the other version that was measured in turns with it."""
+    values = history.rounded(results.values)
+    changes = list(compare.changes(values, values, BASELINE))
+    print("\n" + compare.table(changes, BASELINE, OURS))
+    return any(change.verdict is compare.Verdict.WORSE for change in changes)
+
+
+@contextlib.contextmanager
+def checkout(given: str) -> Iterator[Path]:
+    """The directory that was named, or a temporary one with the commit.
+
+    :raises subprocess.CalledProcessError: When it is neither.
+    """
+    if Path(given).is_dir():
+        yield Path(given).resolve()
+        return
+    git = ["git", "-C", str(tools.HERE.parent), "worktree"]
+    with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as folder:
+        path = Path(folder) / "checkout"
+        subprocess.run([*git, "add", "--quiet", "--detach", str(path), given], check=True)
+        try:
+            yield path
+        finally:
+            subprocess.run([*git, "remove", "--force", str(path)], check=True)
 
 
 def baseline(checkout: Path) -> servers.Kind:
@@ -131,37 +251,19 @@ def built(kinds: Sequence[servers.Kind], results: Results) -> list[servers.Kind]
     return usable
 
 
-def measure(
-    figure: figures.Figure, kind: servers.Kind, turn: int, scale: figures.Scale, results: Results
-) -> None:
-    label = f"{figure.name} {turn + 1} {kind.key}"
-    others = process.Others()
-    try:
-        values = figure.measure(kind, scale)
-    except (*EXPECTED, tools.Missing) as problem:
-        say(f"{label}: {problem}")
-        results.failed |= kind.key == OURS
-        results.problems.append(
-            f"{kind.title}, {figure.name}, round {turn + 1}: {type(problem).__name__}"
-        )
-        return
-    results.add(kind.key, turn, values)
-    results.others.append(others.share())
-    say(f"{label}: " + ", ".join(f"{key} {value:,.2f}" for key, value in values.items()))
-
-
 def about(
     options: argparse.Namespace, kinds: Sequence[servers.Kind], scale: figures.Scale
 ) -> report.About:
     rounds = (
-        f"Median (smallest-largest) of {options.rounds} rounds, {options.slow_rounds} for Apache "
-        "Kafka; ratios are of values measured one right after the other."
+        f"Median (smallest-largest) of at most {options.rounds} rounds, {options.slow_rounds} for "
+        "Apache Kafka; ratios are of values measured one right after the other."
     )
     load_shape = (
         f"{scale.records:,} records of {load.RECORD_BYTES:,} random bytes, uncompressed, "
         f"{servers.PARTITIONS} partitions, RF 1 unless said; {scale.python_records:,} with "
         f"confluent-kafka, {scale.transaction_records:,} in transactions; "
-        f"{scale.connections:,} idle connections; "
+        f"{scale.connections:,} idle connections, {scale.busy_connections:,} busy ones; "
+        f"{scale.mixed_s:g} s of mixed load; "
         f"{scale.topics * scale.partitions:,} partitions."
     )
     return report.About(

@@ -1,6 +1,6 @@
 """What is measured: one function a figure, each on a fresh server of the kind it is given.
 
-A figure answers a value for each of its rows (``bench/rows.py``).
+A figure answers a value for each of its rows; ``bench/catalogue.py`` lists the figures.
 """
 
 from __future__ import annotations
@@ -8,20 +8,24 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from bench import (
+    busy,
     conditional,
     control,
     disk,
+    first_requests,
     layers,
     load,
+    mixed,
     pauses,
     pipeline_audit,
     pipeline_load,
     process,
     servers,
+    simulation,
     stats,
     suite,
     wire,
@@ -51,6 +55,11 @@ class Scale:
     audit_records: int = 976_640  # a gigabyte
     load_records: int = 976_640
     request_bytes: int = 1_000_000
+    first_requests: int = 20_000
+    busy_connections: int = 1_000
+    busy_requests: int = 40_000
+    mixed_s: float = 20.0
+    seeds: int = 40
 
 
 QUICK = Scale(
@@ -68,6 +77,11 @@ QUICK = Scale(
     audit_records=97_664,
     load_records=97_664,
     request_bytes=100_000,
+    first_requests=2_000,
+    busy_connections=100,
+    busy_requests=4_000,
+    mixed_s=5.0,
+    seeds=10,
 )
 
 
@@ -283,40 +297,30 @@ def pauses_beside(kind: servers.Kind, scale: Scale) -> Values:
     return pauses.measure(kind, scale.request_bytes)
 
 
+def requests_from_the_start(kind: servers.Kind, scale: Scale) -> Values:
+    """ListOffsets without anything before, and five seconds later."""
+    return first_requests.measure(kind, scale.first_requests)
+
+
+def busy_connections(kind: servers.Kind, scale: Scale) -> Values:
+    """Connections that produce and fetch at once, many beside few."""
+    connections, requests = scale.busy_connections, scale.busy_requests
+    return busy.measure(kind, connections=connections, requests=requests)
+
+
+def mixed_load(kind: servers.Kind, scale: Scale) -> Values:
+    """Pauses of the loop while clients do everything at once."""
+    return mixed.measure(kind, scale.mixed_s)
+
+
+def simulated(kind: servers.Kind, scale: Scale) -> Values:
+    """Steps of simulated clusters."""
+    return simulation.measure(kind, scale.seeds)
+
+
 def plugin(_kind: servers.Kind, _scale: Scale) -> Values:
     """The pytest plugin: what a fresh cluster costs each of a hundred tests."""
     return {"plugin": suite.overhead(0), "plugin_xdist": suite.overhead(2)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A figure by the name that ``--only`` takes, and the peers that can be asked beside us."""
-
-    name: str
-    measure: Measure
-    peers: Container[str] = ("kfake", "kafka")
-
-
-FIGURES = (
-    Figure(name="startup", measure=startup),
-    Figure(name="first-verb", measure=first_verb, peers=()),
-    Figure(name="list-offsets", measure=list_offsets),
-    Figure(name="c-client", measure=c_client),
-    Figure(name="transactions", measure=transactions),
-    Figure(name="replicated", measure=replicated, peers=()),
-    Figure(name="python-client", measure=python_client),
-    Figure(name="connections", measure=idle_connections),
-    Figure(name="metadata", measure=all_partitions),
-    Figure(name="reset", measure=reset),
-    Figure(name="steering", measure=steering, peers=()),
-    Figure(name="plugin", measure=plugin, peers=()),
-    Figure(name="files", measure=files, peers=("kafka",)),
-    Figure(name="layers", measure=layers_cost, peers=()),
-    Figure(name="conditional", measure=conditional_cost, peers=()),
-    Figure(name="audit", measure=audit, peers=()),
-    Figure(name="bulk-load", measure=bulk_load, peers=()),
-    Figure(name="pauses", measure=pauses_beside, peers=()),
-)
 
 
 def _some_records(server: servers.Server) -> None:

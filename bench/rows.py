@@ -28,6 +28,11 @@ ROWS: tuple[Row, ...] = (
     Row(key="rss_verb", title="resident memory, after the first verb", unit="MiB", digits=1),
     Row(key="list_offsets_p50", title="ListOffsets round trip, p50", unit="us"),
     Row(key="list_offsets_p99", title="ListOffsets round trip, p99", unit="us"),
+    *(
+        Row(key=f"{when}_requests_{statistic}", title=f"ListOffsets {title}, {shown}", unit="us")
+        for when, title in (("first", "from the first request on"), ("later", "5 s after that"))
+        for statistic, shown in (("p50", "p50"), ("p99", "p99"), ("p999", "p99.9"))
+    ),
     Row(key="produce_c", title="produce, C client, acks=1", unit="k records/s", higher=True),
     Row(key="produce_cpu", title="server CPU, produce", unit="s/GB", digits=2),
     Row(key="consume_c", title="consume, C client", unit="k records/s", higher=True),
@@ -50,6 +55,25 @@ ROWS: tuple[Row, ...] = (
     Row(key="produce_rf1", title="produce, C, RF 1, acks=all", unit="k records/s", higher=True),
     Row(key="produce_rf3", title="produce, C, RF 3, acks=all", unit="k records/s", higher=True),
     Row(key="replication", title="throughput, RF 1 over RF 3", unit="x", digits=2),
+    Row(
+        key="busy_few",
+        title="produce and fetch, 10 at once",
+        unit="k requests/s",
+        higher=True,
+        digits=1,
+    ),
+    Row(
+        key="busy_many", title="the same, 1,000 at once", unit="k requests/s", higher=True, digits=1
+    ),
+    Row(key="busy_share", title="1,000 at once over 10", unit="x", higher=True, digits=2),
+    Row(key="busy_few_cpu", title="server CPU, a request, 10 at once", unit="us", digits=1),
+    Row(key="busy_many_cpu", title="server CPU, a request, 1,000 at once", unit="us", digits=1),
+    Row(key="busy_cpu_share", title="server CPU, 1,000 at once over 10", unit="x", digits=2),
+    Row(key="mixed_pause", title="mixed load, longest pause of the loop", unit="ms", digits=1),
+    Row(key="mixed_busy", title="mixed load, the loop's CPU time at once", unit="ms", digits=1),
+    Row(key="mixed_p50", title="mixed load, ListOffsets p50", unit="us"),
+    Row(key="mixed_p99", title="mixed load, ListOffsets p99", unit="us"),
+    Row(key="mixed_max", title="mixed load, ListOffsets slowest", unit="ms", digits=1),
     Row(key="connection", title="memory an idle connection", unit="KiB", digits=1),
     Row(key="connected_p50", title="ListOffsets beside the idle ones, p50", unit="us"),
     Row(key="connected_p99", title="ListOffsets beside the idle ones, p99", unit="us"),
@@ -62,6 +86,7 @@ ROWS: tuple[Row, ...] = (
     Row(key="files_open", title="files: start with 1 GiB, closed in order", unit="ms"),
     Row(key="files_recover", title="files: start with 1 GiB after kill -9", unit="ms"),
     Row(key="files_growth", title="files: memory for the second half GiB", unit="MiB"),
+    Row(key="simulation", title="simulation, a core", unit="steps/s", higher=True),
     Row(key="plugin", title="pytest plugin, overhead of a test", unit="ms", digits=1),
     Row(key="plugin_xdist", title="the same with two xdist workers", unit="ms", digits=1),
     Row(key="layers_request", title="layers: a request", unit="us", digits=1),

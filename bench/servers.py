@@ -25,6 +25,8 @@ PARTITIONS = 3
 BROKERS = 3
 START_TIMEOUT_S = 60.0
 POLL_S = 0.001
+READY = b'{"bootstrap"'
+"""How the ready line begins."""
 TRANSACTION_CONFIGS = (
     "transaction.state.log.replication.factor=1",
     "transaction.state.log.min.isr=1",
@@ -46,6 +48,16 @@ class Launch:
     @property
     def control_port(self) -> int:
         return self.port + BROKERS
+
+    @property
+    def output(self) -> Path:
+        """What the server writes to its standard streams."""
+        return self.directory / "output"
+
+    @property
+    def pulses(self) -> Path:
+        """What :mod:`bench.watched` writes."""
+        return self.directory / "pulses"
 
 
 class Kind(Protocol):
@@ -88,11 +100,16 @@ class Fencepost:
     slow: bool = False
     interpreter: Sequence[str] = field(default=(sys.executable,))
     """The interpreter and its options; the profiler puts itself in here."""
-    module: str = "fencepost"
+    watched: bool = False
+    """Whether its loop has a pulse, which is written to ``Launch.pulses``."""
     durable: bool = False
     """Whether logs lie in files."""
+    topics: Sequence[str] = ()
+    """Those that are there from the start, as ``NAME:PARTITIONS:RF``."""
     configs: Sequence[str] = ()
     """Broker configs, as ``NAME=VALUE``."""
+    options: Sequence[str] = ()
+    """Others of ``serve``."""
     checkout: Path | None = None
     """Another version of fencepost, to be served in place of this one; with the same libraries."""
 
@@ -112,15 +129,19 @@ class Fencepost:
 
     def command(self, launch: Launch) -> list[str]:
         ports = ["--port", str(launch.port), "--control-port", str(launch.control_port)]
-        serve = ["-m", self.module, "serve", "--brokers", str(self.brokers), *ports]
-        options = ["--data-dir", str(launch.directory / "data")] if self.durable else []
-        options += [part for config in self.configs for part in ("--config", config)]
+        module = "bench.watched" if self.watched else "fencepost"
+        arguments = [str(launch.pulses)] if self.watched else []
+        arguments += ["serve", "--brokers", str(self.brokers), *ports]
+        arguments += ["--data-dir", str(launch.directory / "data")] if self.durable else []
+        arguments += [part for config in self.configs for part in ("--config", config)]
+        arguments += [part for topic in self.topics for part in ("--topic", topic)]
         if self.checkout is None:
-            return [*self.interpreter, *serve, *options]
-        # Before the directory of this process and before what is installed.
-        run = f"import runpy, sys; sys.path.insert(0, {str(self.checkout)!r}); "
-        run += f"sys.argv = {[self.module, *serve[2:], *options]!r}; "
-        run += f"runpy.run_module({self.module!r}, run_name='__main__')"
+            return [*self.interpreter, "-m", module, *arguments, *self.options]
+        # Before the directory of this process and before what is installed; the bench is ours.
+        run = f"import runpy, sys; sys.path.insert(0, {str(tools.HERE.parent)!r}); import bench; "
+        run += f"sys.path.insert(0, {str(self.checkout)!r}); "
+        run += f"sys.argv = {[module, *arguments, *self.options]!r}; "
+        run += f"runpy.run_module({module!r}, run_name='__main__')"
         return [*self.interpreter, "-P", "-c", run]
 
 
@@ -223,6 +244,17 @@ class Server:
     def bootstrap(self) -> str:
         return f"{HOST}:{self.launch.port}"
 
+    def wait_until_ready(self) -> None:
+        """Until the ready line of fencepost is there; a peer has none, and answered Metadata.
+
+        :raises DidNotStart: When it does not come.
+        """
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while isinstance(self.kind, Fencepost) and READY not in self.launch.output.read_bytes():
+            if time.monotonic() > deadline:
+                raise DidNotStart("no ready line")
+            time.sleep(POLL_S)
+
     def connect(self) -> wire.Connection:
         return wire.Connection.open(HOST, self.launch.port)
 
@@ -286,8 +318,7 @@ def running(kind: Kind) -> Iterator[Server]:
 @contextlib.contextmanager
 def started(kind: Kind, launch: Launch, *, kill: bool = False) -> Iterator[Server]:
     """Starts a prepared server; ``kill`` ends it by SIGKILL instead of asking it to leave."""
-    output = launch.directory / "output"
-    with output.open("wb") as out:
+    with launch.output.open("wb") as out:
         begin = time.perf_counter()
         child = subprocess.Popen(
             kind.command(launch),
@@ -320,5 +351,5 @@ def _wait_for_metadata(kind: Kind, launch: Launch, child: subprocess.Popen[bytes
                     time.sleep(POLL_S)
         except (OSError, wire.BadAnswer):  # not listening yet
             time.sleep(POLL_S)
-    tail = (launch.directory / "output").read_text(errors="replace")[-800:]
+    tail = launch.output.read_text(errors="replace")[-800:]
     raise DidNotStart(f"{kind.key} did not answer Metadata; it said: {tail}")

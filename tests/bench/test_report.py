@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import figures, report, rows, stats
+from bench import report, rows, stats
 from bench.results import Results
 
 TITLES = {"fencepost": "fencepost", "kfake": "kfake"}
@@ -101,11 +101,6 @@ def test_every_target_is_about_a_row_and_row_keys_are_unique() -> None:
     keys = [row.key for row in (*rows.ROWS, *rows.VERB_ROWS)]
     assert len(set(keys)) == len(keys)
     assert {target.row for target in rows.TARGETS} <= set(keys)
-
-
-def test_figure_names_are_unique() -> None:
-    names = [figure.name for figure in figures.FIGURES]
-    assert len(set(names)) == len(names)
 
 
 def test_the_machine_is_its_shape_and_nothing_else() -> None:
