@@ -87,7 +87,8 @@ class RequestMemory:
         if not self._ready:
             return bytearray(data)
         frame = self._ready.pop()
-        frame[:] = data
+        del frame[size:]
+        memoryview(frame)[:] = data  # frame[:] = data would copy it twice, first to new pages
         return frame
 
     def make_ready(self) -> bool:

@@ -215,6 +215,22 @@ def test_memory_is_made_ready_for_a_few_frames_as_large_as_the_last_ones() -> No
     assert list(map(len, frames_)) == [30_000, 30_000, 29_999, 29_998, 29_997]
 
 
+@pytest.mark.parametrize("size", [30_000, 29_000])
+def test_a_frame_in_memory_that_was_made_ready_takes_no_other_memory_meanwhile(size: int) -> None:
+    memory = RequestMemory()
+    data = memoryview(bytes(30_000))
+    memory.frame(data)
+    memory.frame(data)
+    memory.make_ready()
+    tracemalloc.start()
+    try:
+        frame = memory.frame(data[:size])
+        assert tracemalloc.get_traced_memory()[1] < 5_000, "a copy beside it has pages of its own"
+    finally:
+        tracemalloc.stop()
+    assert frame == data[:size]
+
+
 def test_a_large_frame_is_put_together_from_its_growing_room() -> None:
     payload = bytes(range(256)) * (20 << 10)
     assert feed(assembler(scratch=1 << 16), framed(payload, b"next")) == [payload, b"next"]
