@@ -74,8 +74,15 @@ class PendingAppend:
 
     @property
     def error(self) -> ErrorCode:
-        """What it answers now; REQUEST_TIMED_OUT while it is not settled."""
+        """What it answers now; REQUEST_TIMED_OUT while it is not settled.
+
+        What was committed before the leadership ended stays so, as in Kafka, however long other
+        partitions hold the answer back.
+        """
         if not self._leads_on:
+            leadership, committed = self.replica.ended_leadership
+            if leadership == self.leadership and committed >= self.next_offset:
+                return ErrorCode.NONE
             failed = self.replica.failed
             return ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.replica.high_watermark < self.next_offset:

@@ -43,6 +43,7 @@ class Replica:
         "broker_id",
         "checkpointed_high_watermark",
         "end_watch",
+        "ended_leadership",
         "epoch_start_offset",
         "failed",
         "followers",
@@ -93,6 +94,8 @@ class Replica:
         """Whether it leads its partition, as far as its broker knows."""
         self.leaderships = 0
         """How often it began to lead. Between two of them it followed, and may have truncated."""
+        self.ended_leadership: tuple[int, int] = (0, 0)
+        """Which one ended last, and the high watermark then (exclusive)."""
         self.leader = NO_LEADER
         self.leader_epoch = -1
         self.partition_epoch = -1
@@ -178,7 +181,7 @@ class Replica:
         """Follow the image's leader in its epoch."""
         changed = self.is_leader or self.leader_epoch != image.leader_epoch
         self._apply_image(image)
-        self.is_leader = False
+        self._end_leadership()
         self.leader_epoch = image.leader_epoch
         self.epoch_start_offset = UNKNOWN_OFFSET
         self.followers = {}
@@ -189,10 +192,15 @@ class Replica:
 
     def resign(self) -> None:
         """The partition is deleted or moved away: let its waits try again."""
-        self.is_leader = False
+        self._end_leadership()
         self.leader = NO_LEADER
         self.followers = {}
         self._notify_watchers()
+
+    def _end_leadership(self) -> None:
+        if self.is_leader:
+            self.is_leader = False
+            self.ended_leadership = self.leaderships, self.high_watermark
 
     def append(
         self,

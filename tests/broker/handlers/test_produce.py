@@ -223,6 +223,22 @@ def test_a_leader_that_comes_back_does_not_acknowledge_what_it_has_truncated() -
     assert values(fetch(driver, "t", 0)) == [b"another"]
 
 
+def test_what_was_committed_before_the_leader_resigned_is_acknowledged() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    create(driver, "held", [(1, 2, 3)])
+    driver.broker(3).replica_manager.hold("held", 0, None)
+    request = produce_request(("t", 0, batch(b"kept")), ("held", 0, batch(b"a")))
+    asked = driver.send(1, "produce", 12, request)
+    driver.elect("t", 0, 2)
+    assert not asked.done
+    driver.broker(3).replica_manager.release("held", 0)
+    driver.cluster.scheduler.run_due()
+    codes = {t.name: t.partition_responses[0].error_code for t in asked.response.responses}
+    assert codes == {"t": ErrorCode.NONE, "held": ErrorCode.NONE}
+    assert values(fetch(driver, "t", 0, broker_id=2)) == [b"kept"]
+
+
 def test_a_deleted_topic_answers_who_waited() -> None:
     driver = Driver(2)
     create(driver, "t", [(1, 2)])
