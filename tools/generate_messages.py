@@ -1,6 +1,6 @@
 """Write fencepost/protocol/messages/ from kio's schemas and from the drafts.
 
-One module for each API that is served, with one dataclass for each struct, for all versions, as
+One module for each API that is served, with one class for each struct, for all versions, as
 Kafka's own ``*RequestData`` classes are: every field of every version, with its default.
 Run it after an update of kio, a new API or a new draft; ``--check`` only compares, and exits 1 when
 the files differ from what it would write. Modules of APIs that are not served are deleted.
@@ -176,9 +176,9 @@ def render(api: str, key: int, drafts: Iterable[Draft] = tuple(DRAFTS.values()))
     ]
     if "UUID" in body:
         head += ["from uuid import UUID", ""]
+    head.append("from msgspec import Struct")
     if "Buffer" in body:
-        head.append("from fencepost.protocol.byte_utils import Buffer")
-    head.append("from fencepost.protocol.messages import struct")
+        head += ["", "from fencepost.protocol.byte_utils import Buffer"]
     return "\n".join(head) + "\n\n\n" + body + "\n"
 
 
@@ -219,7 +219,7 @@ def ordered(side: dict[str, Struct]) -> dict[str, Struct]:
 
 
 def render_struct(struct: Struct, oldest: int, newest: int) -> str:
-    lines = ["@struct(frozen=True, slots=True, kw_only=True)", f"class {struct.name}:"]
+    lines = [f"class {struct.name}(Struct, frozen=True, kw_only=True):"]
     for name, member in struct.members.items():
         versions = member.draft or span(member.versions, oldest, newest)
         note = f"  # {versions}" if versions else ""

@@ -8,8 +8,9 @@ changed.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from fencepost.cli.environment import without_service_variables
 from fencepost.cli.option_values import OptionError, OptionText, parsed
@@ -48,8 +49,7 @@ _ALONE: Final = (
 )
 
 
-@dataclass(slots=True)
-class KafkaOptions:
+class KafkaOptions(Struct):
     """What the variables say."""
 
     texts: dict[str, list[OptionText]] = field(default_factory=dict)

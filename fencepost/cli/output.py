@@ -13,9 +13,10 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from fencepost.protocol.shown_text import (
     escaped,
@@ -31,8 +32,7 @@ QUIET = "dim"
 STRONG = "bold"
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """Text in a style."""
 
     text: str
@@ -42,15 +42,13 @@ class Text:
 Cell: TypeAlias = str | Text
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line, of parts that follow each other."""
 
     parts: tuple[Cell, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows under headers; of each there are as many cells as headers."""
 
     headers: tuple[str, ...]

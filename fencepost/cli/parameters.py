@@ -7,11 +7,11 @@ the same messages as over HTTP.
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from types import NoneType, UnionType
 from typing import Annotated, Final, Literal, Union, get_args, get_origin
 
+from msgspec import Struct
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -88,8 +88,7 @@ _REPEATED: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(Struct, frozen=True, kw_only=True):
     """One argument or option of a command."""
 
     field_path: tuple[str, ...]

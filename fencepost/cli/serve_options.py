@@ -4,12 +4,12 @@
 the start-up budget; help and completion read it with typer (`fencepost.cli.commands`).
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+
+class Option(Struct, frozen=True, kw_only=True):
     """One option of ``serve``, as text."""
 
     name: str

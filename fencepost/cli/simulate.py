@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
+from msgspec import Struct
 
 from fencepost.cli.output import complain, show_text
 from fencepost.cli.simulate_progress import Progress
@@ -258,8 +258,7 @@ def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> "RunT
 _RunT = TypeVar("_RunT")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RunKind:
+class _RunKind(Struct, frozen=True, kw_only=True):
     """What the seeds have in common."""
 
     steps: int

@@ -7,12 +7,12 @@ import contextlib
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
 from typing import Annotated, Final, TypeAlias
 
 import typer
+from msgspec import Struct
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -37,8 +37,7 @@ from fencepost.verbs.remote import Refused, Unreachable
 Fields = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundArguments:
+class BoundArguments(Struct, frozen=True, kw_only=True):
     """What a verb is asked with."""
 
     path: Mapping[str, object]

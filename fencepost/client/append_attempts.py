@@ -24,8 +24,10 @@ asking then. To send the same again is always safe, as it is conditional.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.client.append_outcomes import (
     AppendRefused,
@@ -56,8 +58,7 @@ _HEADER_OVERHEAD: Final = 10
 """The most that the two lengths of a record header take."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchLimits:
+class BatchLimits(Struct, frozen=True, kw_only=True):
     """Where one batch ends and the next begins."""
 
     max_records: int = DEFAULT_MAX_RECORDS
@@ -116,8 +117,7 @@ _RECORD_ERRORS_SINCE: Final = 8
 _RETRIABLE: Final = RETRIABLE | {ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendOptions:
+class AppendOptions(Struct, frozen=True, kw_only=True):
     """How records are sent and read back."""
 
     acks: int

@@ -5,9 +5,10 @@ were to be appended, record by record. The end of the log alone does not show wh
 another producer may have written as many records.
 """
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import ClassVar
+
+from msgspec import Struct
 
 from fencepost.client.batches import (
     EncodedRecords,
@@ -22,8 +23,7 @@ from fencepost.protocol.errors import error_name
 from fencepost.protocol.records import NO_SEQUENCE, BatchHeader, increment_sequence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
+class Appended(Struct, frozen=True, kw_only=True):
     """All records are in the log, at the offsets that were expected."""
 
     first_offset: int
@@ -146,8 +146,7 @@ class Verdict(Enum):
     """The next record is not in the log any more: compaction took it."""
 
 
-@dataclass(frozen=True, slots=True)
-class MatchResult:
+class MatchResult(Struct, frozen=True):
     """How far a comparison came."""
 
     next_offset: int
@@ -155,8 +154,7 @@ class MatchResult:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedRecords:
+class ExpectedRecords(Struct, frozen=True, kw_only=True):
     """The records of one append, and where in the log they belong."""
 
     records: tuple[NewRecord, ...] | EncodedRecords

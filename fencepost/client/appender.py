@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from fencepost.client.append_attempts import (
     DEFAULT_MAX_BATCH_BYTES,

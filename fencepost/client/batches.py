@@ -5,9 +5,10 @@ Such a batch is sent as it is, and read again only where the log is compared rec
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, overload
+
+from msgspec import Struct
 
 from fencepost.client.aborted_transactions import AbortedBatches, AbortedTransaction
 from fencepost.protocol.byte_utils import Buffer
@@ -29,8 +30,7 @@ from fencepost.protocol.records import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewRecord:
+class NewRecord(Struct, frozen=True, kw_only=True):
     """A record to be produced."""
 
     value: bytes | None
@@ -40,8 +40,7 @@ class NewRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sequenced:
+class Sequenced(Struct, frozen=True, kw_only=True):
     """What makes a batch an idempotent producer's: sent again, it is not appended again."""
 
     producer_id: int = NO_PRODUCER_ID
@@ -52,8 +51,7 @@ class Sequenced:
 NOT_SEQUENCED = Sequenced()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchedRecord:
+class FetchedRecord(Struct, frozen=True, kw_only=True):
     """A record that was fetched."""
 
     offset: int
@@ -65,8 +63,7 @@ class FetchedRecord:
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchedRecords:
+class FetchedRecords(Struct, frozen=True, kw_only=True):
     """The records of an answer, up to the first batch that is broken."""
 
     records: tuple[FetchedRecord, ...]
@@ -162,8 +159,7 @@ _LEADER_EPOCH_ENDS: Final = 16
 """Base offset, length and leader epoch lie before it; what a producer has settled, behind it."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedBatch:
+class EncodedBatch(Struct, frozen=True):
     """A batch without a producer id, at base offset 0."""
 
     header: bytearray

@@ -6,10 +6,11 @@ Brokers may differ about who leads a partition; the client takes the newest lead
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.client.cluster import ClusterMetadata, PartitionMetadata, metadata
 from fencepost.client.connection import TIMEOUT_S, Connection, connect, find_dialect
@@ -229,8 +230,7 @@ def _address(text: str) -> Address:
     return host.strip("[]"), int(port)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leader:
+class Leader(Struct, frozen=True, kw_only=True):
     """A leader of a partition."""
 
     broker: int

@@ -1,10 +1,11 @@
 """What a cluster is like: metadata, coordinators, producer ids."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.client.batches import NOT_SEQUENCED, Sequenced
 from fencepost.client.connection import (
@@ -37,8 +38,7 @@ _TOPIC: Final = 2
 _NO_ID: Final = UUID(int=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionMetadata:
+class PartitionMetadata(Struct, frozen=True, kw_only=True):
     """A partition as a broker sees it."""
 
     error: int
@@ -52,8 +52,7 @@ class PartitionMetadata:
     """Empty before version 5."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicMetadata:
+class TopicMetadata(Struct, frozen=True, kw_only=True):
     """A topic as a broker sees it."""
 
     error: int
@@ -62,8 +61,7 @@ class TopicMetadata:
     partitions: dict[int, PartitionMetadata]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicConfigs:
+class TopicConfigs(Struct, frozen=True, kw_only=True):
     """Configs of a topic."""
 
     error: int
@@ -71,8 +69,7 @@ class TopicConfigs:
     """By name; those that the broker does not know are missing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterMetadata:
+class ClusterMetadata(Struct, frozen=True, kw_only=True):
     """What a broker says of its cluster."""
 
     version: int
@@ -95,8 +92,7 @@ class CoordinatorType(IntEnum):
     TRANSACTION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coordinator:
+class Coordinator(Struct, frozen=True, kw_only=True):
     """Who coordinates a group or a transactional id."""
 
     version: int
@@ -109,8 +105,7 @@ class Coordinator:
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerId:
+class ProducerId(Struct, frozen=True, kw_only=True):
     """The identity of an idempotent or transactional producer."""
 
     version: int

@@ -31,8 +31,9 @@ from fencepost.protocol.messages.api_versions import ApiVersionsRequest, ApiVers
 if TYPE_CHECKING:
     from fencepost.protocol.codec.drafts import Draft
 
-from dataclasses import dataclass
 from typing import Generic
+
+from msgspec import Struct
 
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.messages.add_offsets_to_txn import (
@@ -79,8 +80,7 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[Q, R]):
+class Call(Struct, Generic[Q, R], frozen=True):
     """An API with the types of its messages."""
 
     api: Api

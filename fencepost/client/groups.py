@@ -4,8 +4,9 @@ Each takes a connection to the broker that is asked, whether that coordinates th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.client.cluster import metadata, resolve_topic_id
 from fencepost.client.connection import (
@@ -46,8 +47,7 @@ _MANY_LEAVE: Final = 3
 """From this version of LeaveGroup on, it names a list of members."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupResponse:
+class GroupResponse(Struct, frozen=True, kw_only=True):
     """An answer that says no more than whether it worked."""
 
     version: int
@@ -55,8 +55,7 @@ class GroupResponse:
     error: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Joined(GroupResponse):
+class Joined(GroupResponse, frozen=True, kw_only=True):
     """The answer to JoinGroup (11)."""
 
     member_id: str
@@ -67,8 +66,7 @@ class Joined(GroupResponse):
     """What each member wants, by member id; told to the leader alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Synced(GroupResponse):
+class Synced(GroupResponse, frozen=True, kw_only=True):
     """The answer to SyncGroup (14)."""
 
     assignment: bytes
@@ -207,8 +205,7 @@ _TOPIC_IDS: Final = 10
 """From this version on, OffsetCommit and OffsetFetch name topics by their ids."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedOffset(GroupResponse):
+class CommittedOffset(GroupResponse, frozen=True, kw_only=True):
     """The answer to OffsetFetch (9)."""
 
     offset: int

@@ -1,8 +1,9 @@
 """Requests to a partition's leader and their answers, as data."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.client.aborted_transactions import AbortedTransaction
 from fencepost.client.batches import FetchedRecords
@@ -26,8 +27,7 @@ class OffsetSpec(IntEnum):
     EARLIEST_PENDING_UPLOAD = -6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+class Partition(Struct, frozen=True, kw_only=True):
     """Which partition is meant."""
 
     topic: str
@@ -36,8 +36,7 @@ class Partition:
     """Asked of the broker by Metadata where a version needs it and it is None."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupMetadata:
+class ConsumerGroupMetadata(Struct, frozen=True, kw_only=True):
     """Who speaks in a group."""
 
     group: str
@@ -47,8 +46,7 @@ class ConsumerGroupMetadata:
     instance: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Produced:
+class Produced(Struct, frozen=True, kw_only=True):
     """The answer to Produce (0)."""
 
     version: int
@@ -67,8 +65,7 @@ class Produced:
     """Leader and its epoch, where the broker tells who leads instead (KIP-951, version 10)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class Fetched(Struct, frozen=True, kw_only=True):
     """The answer to Fetch (1)."""
 
     version: int
@@ -90,8 +87,7 @@ class Fetched:
     """With `Isolation.READ_COMMITTED`, the aborted transactions that have records in the answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundOffset:
+class FoundOffset(Struct, frozen=True, kw_only=True):
     """The answer to ListOffsets (2)."""
 
     version: int
@@ -104,8 +100,7 @@ class FoundOffset:
     """-1 before version 4."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochEnd:
+class EpochEnd(Struct, frozen=True, kw_only=True):
     """The answer to OffsetForLeaderEpoch (23)."""
 
     version: int

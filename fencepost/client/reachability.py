@@ -8,8 +8,9 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.client.connection import DESCRIBE_CONFIGS, METADATA, Connection, connect
 from fencepost.client.errors import KafkaClientError, NotServed
@@ -30,8 +31,7 @@ _BROKER: Final = 4
 """The type of a broker in DescribeConfigs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddressCheck:
+class AddressCheck(Struct, frozen=True, kw_only=True):
     """An address, and whether the node that is meant answers there."""
 
     broker: int | None

@@ -15,9 +15,10 @@ is asked for the next epoch once the transaction is aborted (KIP-360).
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from enum import Enum, auto
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from fencepost.client.append_outcomes import Appended
 from fencepost.client.batches import NOT_SEQUENCED, NewRecord, Sequenced, encode_records

@@ -6,7 +6,6 @@ Produce from version 12 on and TxnOffsetCommit from version 5 on add what they n
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from fencepost.client.batches import Sequenced
@@ -40,8 +39,7 @@ LAST_ADD_PARTITIONS_OF_CLIENTS: Final = 3
 """Later versions of AddPartitionsToTxn are for brokers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended(GroupResponse):
+class Ended(GroupResponse, frozen=True, kw_only=True):
     """The answer to EndTxn (26)."""
 
     producer_id: int

@@ -13,10 +13,11 @@ page, as a cookie that is derived from it.
 import hmac
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import ip_address
 from typing import Final
+
+from msgspec import Struct
 
 HEALTH: Final = "/healthz"
 """The one path that needs no token: an orchestrator asks it. See `RequestHead.asks_health`."""
@@ -31,8 +32,7 @@ _HOST: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^:\[\]]*))
 _SESSION: Final = b"the session of the control API's page"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Struct, frozen=True, kw_only=True):
     """Why a request is not answered."""
 
     status: int
@@ -60,8 +60,7 @@ NO_JSON: Final = Refusal(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestHead:
+class RequestHead(Struct, frozen=True, kw_only=True):
     """What of a request is decided about.
 
     :param headers: By their names in lower case. A name that is repeated has all of its values in

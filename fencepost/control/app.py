@@ -14,13 +14,13 @@ import json
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
 from pydantic import TypeAdapter
 
 from fencepost.broker.core.events import Kind
@@ -157,8 +157,7 @@ _MAY_HAVE_SLASHES: Final = frozenset({"group", "member", "transactional_id"})
 """Parameters of a path that clients choose."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Route:
+class _Route(Struct, frozen=True, kw_only=True):
     """What answers the requests to one kind of path."""
 
     methods: frozenset[str]

@@ -9,9 +9,10 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import parse_qsl
+
+from msgspec import Struct, field
 
 from fencepost.broker.server.server import Server
 
@@ -29,8 +30,7 @@ class Closeable(Protocol):
         """End it."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Control:
+class Control(Struct, kw_only=True):
     """What all requests to one control API share."""
 
     server: Server
@@ -46,8 +46,7 @@ class Control:
         self.stopping.set()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """A request whose path is one of the control API's."""
 
     control: Control
@@ -87,8 +86,7 @@ class Request:
         await _disconnected(self.receive)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(Struct, frozen=True, kw_only=True):
     """An answer that is known whole."""
 
     content: bytes
@@ -102,8 +100,7 @@ class Response:
         await answer(send, self.status, self.content, typed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextStream:
+class TextStream(Struct, frozen=True, kw_only=True):
     """An answer in pieces, which ends with them or with the client's connection."""
 
     pieces: AsyncGenerator[str, None]

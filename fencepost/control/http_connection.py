@@ -7,11 +7,11 @@ body that was refused unread. One that is idle between two requests stays open f
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
 import h11
+from msgspec import Struct, field
 
 from fencepost.broker.server import logs
 from fencepost.broker.server.resources import DescriptorBudget
@@ -29,8 +29,7 @@ _NO_HTTP_HEADERS: Final = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Serving:
+class Serving(Struct, frozen=True, kw_only=True, eq=False):
     """What all connections of one control API share."""
 
     app: App

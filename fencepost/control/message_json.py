@@ -12,11 +12,11 @@ but with all of its elements and batches. An event is ``{"event": ..., "newest":
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 from uuid import UUID
 
+from msgspec import Struct
 from pydantic_core import to_json
 
 from fencepost.broker.core.event_text import event_text
@@ -36,8 +36,7 @@ from fencepost.verbs.answers.cluster import EventState, ExchangeState
 Json = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """How much of one message is shown."""
 
     elements: int = sys.maxsize

@@ -10,10 +10,10 @@ The metrics of the tier have Kafka's names where it has them (KIP-405).
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+from msgspec import Struct
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -194,8 +194,7 @@ def _brokers(server: Server) -> Iterator[Metric]:
 _PARTITION: Final = ("topic", "partition")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Partition:
+class _Partition(Struct, frozen=True, kw_only=True):
     """A partition that is told by itself."""
 
     topic: str

@@ -7,10 +7,11 @@ is another one, it begins again: what was read may have been truncated.
 import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.node import record_actions
@@ -101,8 +102,7 @@ class FoundRecord(NamedTuple):
     """Empty where it matches."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _PartitionSearch:
+class _PartitionSearch(Struct, kw_only=True):
     """What was read of one partition, in one epoch of its leader."""
 
     topic_id: UUID

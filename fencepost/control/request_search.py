@@ -9,9 +9,11 @@ because something fell out of the journal, a request counts as one that may matc
 import asyncio
 from collections import ChainMap, deque
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.faults.matching import (
@@ -44,15 +46,13 @@ _CONTENT: Final = ("topic", "partition", "group", "transactional_id", "record")
 """Selectors of what a request says, which only a request that is decoded can match."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastView:
+class PastView(Struct, frozen=True, kw_only=True):
     """The names of topics, also of those that are gone."""
 
     names: Mapping[UUID, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PastSessions:
+class _PastSessions(Struct, frozen=True, kw_only=True):
     """What a Fetch asked for, named or not."""
 
     keys: Collection[Key]
@@ -62,8 +62,7 @@ class _PastSessions:
         return self.keys
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PastNode:
+class _PastNode(Struct, frozen=True, kw_only=True):
     """A broker as it was when a request came, as far as selectors look at it."""
 
     broker_id: int
@@ -71,8 +70,7 @@ class _PastNode:
     fetch_sessions: _PastSessions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastRequest:
+class PastRequest(Struct, frozen=True, kw_only=True):
     """A request of the journal, decoded."""
 
     exchange: AnyExchange
@@ -91,8 +89,7 @@ class PastRequest:
         return _response(self.exchange)
 
 
-@dataclass(slots=True, kw_only=True)
-class FoundRequests:
+class FoundRequests(Struct, kw_only=True):
     """What a search has found."""
 
     matching: list[PastRequest] = field(default_factory=list)

@@ -6,8 +6,9 @@ where replicas read from a remote tier, after they have.
 """
 
 import asyncio
-from dataclasses import asdict
 from typing import Final
+
+from msgspec.structs import asdict
 
 from fencepost.broker.controller import Fence
 from fencepost.broker.controller.topic_changes import NewTopic

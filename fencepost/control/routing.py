@@ -10,10 +10,11 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final, Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.waits import Wait
@@ -39,8 +40,7 @@ class Unmet(ControllerError):
         self.answer = answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True):
     """A verb, and the function that carries it out."""
 
     verb: Verb

@@ -8,8 +8,9 @@ they matter.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from fencepost.broker.core.events import Kind
 from fencepost.broker.metadata.image import INTERNAL_TOPICS
@@ -41,8 +42,7 @@ _REPEATED: Final = frozenset({Kind.FAULT_HIT, Kind.TIER_FAULT_HIT, Kind.PUBLISH_
 _Item: TypeAlias = EventState | ExchangeState
 
 
-@dataclass(slots=True, kw_only=True)
-class _Line:
+class _Line(Struct, kw_only=True):
     """A line that may stand for more than one item."""
 
     kind: Literal["verb", "event", "request"]

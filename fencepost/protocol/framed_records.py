@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
+
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec.drafts import WireType
 from fencepost.protocol.codec.reader import compile_reader, read_uvarint
-from fencepost.protocol.codec.schema import FieldSchema, StructSchema
+from fencepost.protocol.codec.schema import FieldSchema, StructSchema, default_value
 
 FRAME: Final = 1
 """The version of the frame, in front of every value."""
@@ -23,8 +25,7 @@ class MalformedValue(ValueError):
     """Bytes that are no such value, or of a version that is not known here. The text is a line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordField:
+class RecordField(Struct, frozen=True, kw_only=True):
     """A field of a record, with the versions that have it."""
 
     name: str
@@ -38,12 +39,11 @@ class RecordField:
     """The first version that has it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordLayout:
+class RecordLayout(Struct, frozen=True, kw_only=True):
     """A record, or a struct in one."""
 
-    cls: type
-    """A dataclass with slots; its defaults are those of fields that a version does not have."""
+    cls: type[Struct]
+    """Its defaults are those of fields that a version does not have."""
     fields: tuple[RecordField, ...]
     """In wire order; tagged fields anywhere."""
     newest: int = 0
@@ -57,7 +57,7 @@ class RecordLayout:
 
     def _field_schema(self, f: RecordField, version: int) -> FieldSchema:
         struct = None if f.struct is None else f.struct.schema(version)
-        default = self.cls.__dataclass_fields__[f.name].default  # type: ignore[attr-defined]
+        default = default_value(self.cls, f.name)
         return FieldSchema(f.name, f.kind or "struct", f.array, f.nullable, f.tag, default, struct)
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from typing import Final
 
+from msgspec import Struct
+
 LISTENER_FORM: Final = "NAME://HOST:PORT[,advertised=HOST:PORT]"
 PLAINTEXT: Final = "PLAINTEXT"
 """The name of the listener that a cluster has where none is described."""
@@ -31,8 +33,7 @@ _NOT_SERVED: Final = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 """Names that are security protocols as well; a listener of such a name has that protocol."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdvertisedAddress:
+class AdvertisedAddress(Struct, frozen=True, kw_only=True):
     """The address that brokers name to clients.
 
     ``{broker}`` and ``{port}`` stand for the id of each broker and for the port it listens on.

@@ -5,9 +5,10 @@ A metadata transaction (KIP-868) is between `BeginTransactionRecord` and `EndTra
 what `AbortTransactionRecord` ends never held.
 """
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.protocol.framed_records import ID, RecordField, RecordLayout, RecordTypes
 
@@ -24,8 +25,7 @@ Directories: TypeAlias = tuple[UUID | None, ...]
 """Ids of log directories (KIP-858); None where it is not assigned yet."""
 
 
-@dataclass(slots=True)
-class RegisterBrokerRecord:
+class RegisterBrokerRecord(Struct):
     """A broker process began."""
 
     broker_id: int = -1
@@ -41,8 +41,7 @@ class RegisterBrokerRecord:
     cordoned_log_dirs: Directories | None = None
 
 
-@dataclass(slots=True)
-class BrokerEndpoint:
+class BrokerEndpoint(Struct):
     """Where a broker listens."""
 
     name: str = ""
@@ -51,8 +50,7 @@ class BrokerEndpoint:
     security_protocol: int = 0
 
 
-@dataclass(slots=True)
-class BrokerFeature:
+class BrokerFeature(Struct):
     """What a broker supports."""
 
     name: str = ""
@@ -60,16 +58,14 @@ class BrokerFeature:
     max_supported_version: int = 0
 
 
-@dataclass(slots=True)
-class UnregisterBrokerRecord:
+class UnregisterBrokerRecord(Struct):
     """An administrator has unregistered a broker."""
 
     broker_id: int = -1
     broker_epoch: int = -1
 
 
-@dataclass(slots=True)
-class BrokerRegistrationChangeRecord:
+class BrokerRegistrationChangeRecord(Struct):
     """A broker's registration changed."""
 
     broker_id: int = -1
@@ -81,23 +77,20 @@ class BrokerRegistrationChangeRecord:
     cordoned_log_dirs: Directories | None = None
 
 
-@dataclass(slots=True)
-class TopicRecord:
+class TopicRecord(Struct):
     """A topic was created."""
 
     name: str = ""
     topic_id: UUID | None = None
 
 
-@dataclass(slots=True)
-class RemoveTopicRecord:
+class RemoveTopicRecord(Struct):
     """A topic was deleted, with its partitions and configs."""
 
     topic_id: UUID | None = None
 
 
-@dataclass(slots=True)
-class ConfigRecord:
+class ConfigRecord(Struct):
     """A dynamic config."""
 
     resource_type: int = 0
@@ -107,8 +100,7 @@ class ConfigRecord:
     """None: it is not set any more."""
 
 
-@dataclass(slots=True)
-class PartitionRecord:
+class PartitionRecord(Struct):
     """A partition was created; in a snapshot, what it is."""
 
     partition_id: int = -1
@@ -126,8 +118,7 @@ class PartitionRecord:
     last_known_elr: BrokerIds | None = None
 
 
-@dataclass(slots=True)
-class PartitionChangeRecord:
+class PartitionChangeRecord(Struct):
     """A partition changed; what did not is None.
 
     Each change raises the partition epoch by one, each with a leader the leader epoch too.
@@ -147,28 +138,24 @@ class PartitionChangeRecord:
     last_known_elr: BrokerIds | None = None
 
 
-@dataclass(slots=True)
-class ClearElrRecord:
+class ClearElrRecord(Struct):
     """No partition of a topic, or of any, has eligible leader replicas any more (KIP-966)."""
 
     topic_name: str = ""
     """Empty: of all topics."""
 
 
-@dataclass(slots=True)
-class BeginTransactionRecord:
+class BeginTransactionRecord(Struct):
     """From here on records hold once the transaction ends."""
 
     name: str | None = None
 
 
-@dataclass(slots=True)
-class EndTransactionRecord:
+class EndTransactionRecord(Struct):
     """The records of the transaction hold."""
 
 
-@dataclass(slots=True)
-class AbortTransactionRecord:
+class AbortTransactionRecord(Struct):
     """The records of the transaction never hold."""
 
     reason: str | None = None

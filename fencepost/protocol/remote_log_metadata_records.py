@@ -3,9 +3,10 @@
 Fields are those of Apache Kafka 4.3 (storage/src/main/resources/message), which KIP-405 introduces.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from fencepost.protocol.framed_records import RecordField, RecordLayout, RecordTypes
 
@@ -17,8 +18,7 @@ DELETE_PARTITION_FINISHED: Final = 2
 """``remote_partition_delete_state``."""
 
 
-@dataclass(slots=True)
-class TopicIdPartitionEntry:
+class TopicIdPartitionEntry(Struct):
     """Which partition it is."""
 
     name: str = ""
@@ -26,24 +26,21 @@ class TopicIdPartitionEntry:
     partition: int = 0
 
 
-@dataclass(slots=True)
-class RemoteLogSegmentIdEntry:
+class RemoteLogSegmentIdEntry(Struct):
     """Which copy of a segment it is."""
 
     topic_id_partition: TopicIdPartitionEntry = field(default_factory=TopicIdPartitionEntry)
     id: UUID | None = None
 
 
-@dataclass(slots=True)
-class SegmentLeaderEpochEntry:
+class SegmentLeaderEpochEntry(Struct):
     """A leader epoch, and where it begins in the segment."""
 
     leader_epoch: int = 0
     offset: int = 0
 
 
-@dataclass(slots=True)
-class RemoteLogSegmentMetadataRecord:
+class RemoteLogSegmentMetadataRecord(Struct):
     """A copy of a segment to the tier began."""
 
     remote_log_segment_id: RemoteLogSegmentIdEntry = field(default_factory=RemoteLogSegmentIdEntry)
@@ -60,8 +57,7 @@ class RemoteLogSegmentMetadataRecord:
     txn_index_empty: bool = False
 
 
-@dataclass(slots=True)
-class RemoteLogSegmentMetadataUpdateRecord:
+class RemoteLogSegmentMetadataUpdateRecord(Struct):
     """The state of a copy changed."""
 
     remote_log_segment_id: RemoteLogSegmentIdEntry = field(default_factory=RemoteLogSegmentIdEntry)
@@ -71,8 +67,7 @@ class RemoteLogSegmentMetadataUpdateRecord:
     remote_log_segment_state: int = 0
 
 
-@dataclass(slots=True)
-class RemotePartitionDeleteMetadataRecord:
+class RemotePartitionDeleteMetadataRecord(Struct):
     """All of a partition is deleted from the tier."""
 
     topic_id_partition: TopicIdPartitionEntry = field(default_factory=TopicIdPartitionEntry)

@@ -6,8 +6,9 @@ epoch. Its key is a version (i16, 0) and a type (i16: 0 abort, 1 commit); its va
 """
 
 import struct
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.record_reader import iter_records
@@ -39,8 +40,7 @@ _ABORT: Final = 0
 _COMMIT: Final = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionMarker:
+class TransactionMarker(Struct, frozen=True, kw_only=True):
     """The end of a transaction, as its coordinator sends it to the leaders of the partitions.
 
     :ivar coordinator_epoch: The leader epoch of the coordinator's partition.

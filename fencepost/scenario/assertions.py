@@ -1,7 +1,9 @@
 """Whether what came is what was expected: of an answer, of partitions, of the journal."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.scenario.compare import Mismatch, compare
@@ -13,8 +15,7 @@ from fencepost.verbs.remote import Refused
 from fencepost.verbs.remote_async import AsyncRemote
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepResult:
+class StepResult(Struct, frozen=True, kw_only=True):
     """What came of a step."""
 
     answer: Data = None

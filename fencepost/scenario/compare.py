@@ -7,15 +7,15 @@ What is named like an operator says something else about the value.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.scenario.document import Data, KeyPath, expand_ranges, list_index
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mismatch:
+class Mismatch(Struct, frozen=True, kw_only=True):
     """One thing that is not as expected."""
 
     path: KeyPath

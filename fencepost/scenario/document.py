@@ -11,18 +11,17 @@ an earlier step.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Final, TypeAlias, TypeVar
 
 import yaml
+from msgspec import Struct
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from fencepost.protocol.lookup import did_you_mean
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where something stands in a file; both count from 1, as editors do."""
 
     line: int

@@ -5,10 +5,10 @@ An expectation may name only fields that the answer can have.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 from fencepost.protocol.errors import ErrorCode
@@ -23,8 +23,7 @@ from fencepost.verbs.answers.topics import PartitionState
 from fencepost.verbs.bodies import TraceFilter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownField:
+class UnknownField(Struct, frozen=True, kw_only=True):
     """A field that no answer has."""
 
     path: KeyPath
@@ -103,8 +102,7 @@ _STATES: Final = ("partition", "trace")
 _AT_LEAST_ONE: Final[dict[str, Data]] = {"at_least": 1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Struct, frozen=True, kw_only=True):
     """What an expectation is about."""
 
     kind: object

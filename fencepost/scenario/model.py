@@ -1,8 +1,9 @@
 """A scenario, read and checked, and how it went: data for the loader, the player and reports."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from fencepost.scenario.actions.context import Action
 from fencepost.scenario.compare import Mismatch
@@ -16,8 +17,7 @@ from fencepost.verbs.serving import ClusterBody
 WITHIN_MS: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionExpectation:
+class PartitionExpectation(Struct, frozen=True, kw_only=True):
     """A partition's state as it is expected to be."""
 
     path: KeyPath
@@ -26,8 +26,7 @@ class PartitionExpectation:
     fields: dict[str, Data]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceExpectation:
+class TraceExpectation(Struct, frozen=True, kw_only=True):
     """How many exchanges of the journal are expected that fit."""
 
     path: KeyPath
@@ -38,8 +37,7 @@ class TraceExpectation:
     size: Data
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
+class Expectation(Struct, frozen=True, kw_only=True):
     """What is expected after a step; all of it must hold."""
 
     path: KeyPath
@@ -53,24 +51,21 @@ class Expectation:
     """A background action that has no answer yet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerbCall:
+class VerbCall(Struct, frozen=True, kw_only=True):
     """A verb to carry out."""
 
     verb: Verb
     arguments: dict[str, Data]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionCall:
+class ActionCall(Struct, frozen=True, kw_only=True):
     """A client that acts."""
 
     action: Action
     arguments: dict[str, Data]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessCall:
+class ProcessCall(Struct, frozen=True, kw_only=True):
     """A process of the user that is started, looked at or ended."""
 
     step: ProcessStep
@@ -82,15 +77,13 @@ class ProcessCall:
         return self.step.request_model is RunBody
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Await:
+class Await(Struct, frozen=True, kw_only=True):
     """A background action whose answer is waited for, or a process whose exit is."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parallel:
+class Parallel(Struct, frozen=True, kw_only=True):
     """Steps that are done at once."""
 
     steps: "tuple[Step, ...]"
@@ -99,8 +92,7 @@ class Parallel:
 Operation: TypeAlias = VerbCall | ActionCall | ProcessCall | Await | Parallel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """One step."""
 
     path: KeyPath
@@ -136,8 +128,7 @@ class Step:
         return isinstance(self.do, ProcessCall) and self.do.starts_one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(Struct, frozen=True, kw_only=True):
     """A file."""
 
     name: str
@@ -160,8 +151,7 @@ class Scenario:
         return self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepOutcome:
+class StepOutcome(Struct, frozen=True, kw_only=True):
     """How a step went."""
 
     step: Step
@@ -181,8 +171,7 @@ class StepOutcome:
         return own and all(each.passed for each in self.inner)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioOutcome:
+class ScenarioOutcome(Struct, frozen=True, kw_only=True):
     """How a scenario went."""
 
     scenario: Scenario

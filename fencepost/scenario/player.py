@@ -7,10 +7,10 @@ that did before is none of their events and exchanges.
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from fencepost.scenario.actions.context import (
@@ -90,8 +90,7 @@ async def play(
     return outcome
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
+class _Session(Struct, frozen=True):
     """A scenario that is played on a cluster."""
 
     scenario: Scenario
@@ -107,8 +106,7 @@ class _Session:
         return Processes(addresses, self.token, directory)
 
 
-@dataclass(frozen=True, slots=True)
-class _Played:
+class _Played(Struct, frozen=True):
     """What came of a session."""
 
     steps: tuple[StepOutcome, ...] = ()

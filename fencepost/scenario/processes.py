@@ -10,10 +10,10 @@ import shlex
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
+from msgspec import Struct
 from pydantic import AfterValidator, Field, model_validator
 
 from fencepost.verbs.answers import Answer
@@ -111,8 +111,7 @@ class ProcessAnswer(Answer):
     """What it has printed to stdout and stderr, the last 64 KiB of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessStep:
+class ProcessStep(Struct, frozen=True, kw_only=True):
     """What a step does with a process."""
 
     name: str

@@ -7,8 +7,9 @@ that the broker returns; where Fetch has no such field (below v12) they send Off
 first.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.network.links import CONTROLLER
@@ -42,8 +43,7 @@ REREADING_CLIENT: Final = 3
 """A client that reads everything again and again."""
 
 
-@dataclass(slots=True)
-class SimulatedConsumer:
+class SimulatedConsumer(Struct):
     """A consumer of one partition."""
 
     name: str
@@ -60,8 +60,7 @@ class SimulatedConsumer:
     """Whether it reads everything again once it has read everything: of a tier, too."""
 
 
-@dataclass(slots=True)
-class OffsetLister:
+class OffsetLister(Struct):
     """A client that asks for the latest offset of one partition again and again."""
 
     name: str

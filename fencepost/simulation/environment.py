@@ -11,8 +11,9 @@ parsed when its metadata are written: see `tier_checker.TierChecker`.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.network.links import (
@@ -49,8 +50,7 @@ def send_directly(broker: Broker, api: Api, version: int, request: object, peer:
     return broker.handle(api, ctx, request)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnvironment:
+class RunEnvironment(Struct, frozen=True, kw_only=True):
     """What a run is given besides its seed."""
 
     make_persistence: MakePersistence | None = None

@@ -5,15 +5,15 @@ same last batch are the same log, so that comparing last batches compares whole 
 """
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from fencepost.broker.replication.replica import Replica
 from fencepost.simulation.schedule import TOPIC
 from fencepost.storage.log.interface import Log
 
 
-@dataclass(slots=True, eq=False)
-class Batch:
+class Batch(Struct, eq=False):
     """One batch that a leader appended. It is known by its epoch and base offset."""
 
     epoch: int

@@ -9,7 +9,8 @@ time after it knows the outcome.
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
@@ -22,8 +23,7 @@ _IsrState = tuple[tuple[int, ...], tuple[int, ...] | None]
 """The ISR of a leader, and the one that it has proposed."""
 
 
-@dataclass(slots=True)
-class LeaderTerm:
+class LeaderTerm(Struct):
     """What a leader was seen to have, in one leader epoch. Times are in ms."""
 
     replica: Replica

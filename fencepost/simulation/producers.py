@@ -5,8 +5,9 @@ states where it believes the log to end, learns better when it is refused, and t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, cast
+
+from msgspec import Struct
 
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.node.broker import Broker
@@ -34,8 +35,7 @@ _ATTEMPTS: Final = 2
 _CODECS: Final = (Codec.NONE, Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
 
 
-@dataclass(frozen=True, slots=True)
-class _Publish:
+class _Publish(Struct, frozen=True):
     """One request of one batch, or of two where expected offsets are checked."""
 
     index: int
@@ -52,8 +52,7 @@ class _Publish:
     """Whether its leader had fewer than ``min.insync.replicas`` in sync when it was sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Struct, frozen=True):
     """What the producer of a publish was told."""
 
     publish: _Publish

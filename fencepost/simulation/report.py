@@ -3,7 +3,8 @@
 import textwrap
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from fencepost.simulation.invariants import INVARIANTS
 from fencepost.simulation.runner import Failure, Outcome, run_seed
@@ -11,8 +12,7 @@ from fencepost.simulation.runner import Failure, Outcome, run_seed
 _WIDTH = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunTotals:
+class RunTotals(Struct, frozen=True, kw_only=True):
     """The results of several seeds."""
 
     seeds: int = 0

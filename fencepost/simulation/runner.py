@@ -13,10 +13,12 @@ cluster is tried smaller.
 import random
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
 from zlib import crc32
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from fencepost.simulation import invariants as must
 from fencepost.simulation.action_generator import ActionGenerator
@@ -39,8 +41,7 @@ from fencepost.simulation.world import World
 DEFAULT_STEPS: Final = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Struct, frozen=True, kw_only=True):
     """An invariant that broke."""
 
     invariant: str
@@ -48,8 +49,7 @@ class Failure:
     """What was seen instead of what must hold."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """The result of one run."""
 
     schedule: Schedule

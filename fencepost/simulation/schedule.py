@@ -16,9 +16,10 @@ an application with a consumer (`fencepost.simulation.consumers`), ``x1`` a tran
 """
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from fencepost.simulation.setup import ScheduleError, Setup, form_pattern, parse_setup
 
@@ -236,8 +237,7 @@ _WORDS: Final[dict[ActionKind, frozenset[str]]] = {
 """What ``how`` may be."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class Schedule(Struct, frozen=True, kw_only=True):
     """A cluster and the actions on it."""
 
     setup: Setup

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 NO_TIER: Final = "no"
 FROM_LOCAL: Final = "local"
@@ -32,8 +33,7 @@ class ScheduleError(ValueError):
     """A text is no schedule."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class Setup(Struct, frozen=True, kw_only=True):
     """The cluster of a schedule, with one topic."""
 
     seed: int = 0

@@ -1,8 +1,9 @@
 """The cluster of a seed, by chance."""
 
 import random
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from fencepost.simulation.setup import (
     DRAFT_CONSUMERS,

@@ -6,8 +6,9 @@ warnings in the log.
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.broker.core.events import Kind
 from fencepost.protocol.shown_text import escaped, escaped_lines
@@ -22,8 +23,7 @@ _ROUTINE: Final = frozenset({"debug", "info"})
 """Levels of the log's lines that a report leaves out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportBaseline:
+class ReportBaseline(Struct, frozen=True, kw_only=True):
     """A cluster, and where its log, its events and its journal were when the test began."""
 
     server: Server

@@ -6,11 +6,11 @@ pytest process keeps its own processes of clusters; under xdist these are each w
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
 import pytest
+from msgspec import Struct
 from pydantic import BeforeValidator, ValidationError, field_validator
 
 from fencepost.protocol.topic_text import config_texts, topic_fields
@@ -82,8 +82,7 @@ def read_options(options: Mapping[str, object], item: pytest.Item | None) -> Clu
         raise InvalidOptions(f"{source}: {problems(error)}") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Server:
+class Server(Struct, frozen=True, kw_only=True, eq=False):
     """A process, and the sync and the async API of its cluster."""
 
     serving: serving.Serving

@@ -4,8 +4,9 @@ It is the one place that words them, for the lists of ``fencepost trace`` and fo
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers.cluster import ExchangeState
@@ -46,8 +47,7 @@ _TIMESTAMPS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeText:
+class ExchangeText(Struct, frozen=True, kw_only=True):
     """The words of one exchange; several of the same `key` may share a line."""
 
     key: tuple[object, ...]

@@ -9,12 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from types import TracebackType
 from typing import Annotated, Final, Literal, Self
 
+from msgspec import Struct
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Strict, model_validator
 
 from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
@@ -177,8 +177,7 @@ class _Ready(BaseModel):
     seed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Serving:
+class Serving(Struct, frozen=True, kw_only=True, eq=False):
     """A cluster that a child process serves. As a context it is stopped in the end."""
 
     child: subprocess.Popen[bytes]

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.client.client import Client
 from fencepost.client.cluster import find_coordinator, init_producer_id

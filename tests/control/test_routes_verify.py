@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.server import journal
 from fencepost.protocol.messages.fetch import FetchRequest, ForgottenTopic

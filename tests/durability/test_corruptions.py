@@ -13,12 +13,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePath
 from random import Random
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.controller.elections import ElectionRules
 from fencepost.broker.data_dir import log_dir, log_opening, persistence, restart

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.protocol.messages.create_topics import (

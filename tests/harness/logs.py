@@ -1,11 +1,12 @@
 """Logs in memory and in files, made and read without a broker."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from enum import Enum, auto
 from functools import partial
 from pathlib import PurePath
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.record_reader import iter_records

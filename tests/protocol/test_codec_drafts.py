@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from struct import pack
 from types import ModuleType
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.codec.drafts import (

@@ -1,8 +1,7 @@
 """Transaction markers, byte by byte as Apache Kafka writes them."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import CorruptBatch, Record, build_batch, crc_ok, read_header

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import struct
 import types
-from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.protocol.apis import APIS, Api
 from fencepost.protocol.codec import encode_request
@@ -60,7 +61,7 @@ def random_request(rng: random.Random, api: Api | None = None) -> bytes:
 
 @cache
 def request_class(api: Api) -> Value:
-    """The dataclass of an API's requests."""
+    """The class of an API's requests."""
     module = import_module(f"fencepost.protocol.messages.{api.name}")
     return getattr(module, f"{api.title}Request")
 
@@ -71,7 +72,7 @@ def _hints(message: Value) -> dict[str, Value]:
 
 
 def _random_value(hint: Value, rng: random.Random, numbers: Numbers) -> Value:
-    if is_dataclass(hint) and isinstance(hint, type):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         return _random_message(hint, rng, numbers)
     origin: Value = get_origin(hint)
     if origin in (Union, types.UnionType):
@@ -91,7 +92,7 @@ def _random_value(hint: Value, rng: random.Random, numbers: Numbers) -> Value:
 def _random_message(message: Value, rng: random.Random, numbers: Numbers) -> object:
     hints = _hints(message)
     return message(
-        **{each.name: _random_value(hints[each.name], rng, numbers) for each in fields(message)}
+        **{name: _random_value(hints[name], rng, numbers) for name in message.__struct_fields__}
     )
 
 

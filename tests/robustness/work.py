@@ -17,11 +17,12 @@ import dis
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, structs
 
 import fencepost
 
@@ -48,16 +49,14 @@ class CountedText(str):
 
 
 def counted_texts(message: Value) -> Value:
-    """A message, its strings replaced by such as count; nothing is copied but tuples."""
+    """A message, its strings replaced by such as count."""
     if type(message) is str:
         return CountedText(message)
     if type(message) is tuple:
         return tuple(map(counted_texts, message))
-    if is_dataclass(message) and not isinstance(message, type):
-        for each in fields(message):
-            value = getattr(message, each.name)
-            if type(value) in (str, tuple) or is_dataclass(value):
-                setattr(message, each.name, counted_texts(value))
+    if isinstance(message, Struct):
+        values = structs.asdict(message)
+        return type(message)(**{name: counted_texts(value) for name, value in values.items()})
     return message
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.controller import elections, requests

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from fencepost.client.consumer import assignment, epoch_lookup
 from fencepost.client.consumer.epoch_cache import Divergence, EpochCache, NextEpoch

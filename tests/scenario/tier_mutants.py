@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from fencepost.broker.fetch.aborted_transactions import FoundRecords
 from fencepost.broker.fetch.partition_answers import moved_answer

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace as replaced
 from typing import Final
 
 import pytest
+from msgspec.structs import replace as replaced
 
 from fencepost.broker.fetch import kip_320_draft
 from fencepost.client.batches import FetchedRecord

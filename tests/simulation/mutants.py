@@ -6,11 +6,11 @@ function. Which invariants may break first is a matter of the seed, so that each
 
 from __future__ import annotations
 
-from dataclasses import replace as replaced
 from typing import Final
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace as replaced
 
 from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.controller import controller, elections, requests

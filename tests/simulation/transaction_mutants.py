@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace as replaced
 from typing import Final
 
 import pytest
+from msgspec.structs import replace as replaced
 
 from fencepost.broker.coordinator.commit_queue import LoadedBatch, ReplicaLog
 from fencepost.broker.coordinator.shard import (

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from fencepost.broker.configs.config_def import (
     ConfigError,
     InvalidConfig,
@@ -16,7 +18,6 @@ from fencepost.broker.configs.config_def import (
 )
 from fencepost.broker.configs.config_table import config_tables
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages import struct
 
 ALL_METRICS: Final = "*"
 _METRICS: Final = "metrics"
@@ -31,8 +32,7 @@ ATTRIBUTES: Final = (
 """What a pattern may look at."""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class Subscription(Struct, frozen=True, kw_only=True):
     """What a subscription asks for, and of which clients."""
 
     metrics: frozenset[str]

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages import struct
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 """A parsed config: lists are tuples; None is a config without a value."""
@@ -58,8 +59,7 @@ class Effect(IntEnum):
     """It acts where logs are kept in files (``--data-dir``), and is inert elsewhere."""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ConfigError:
+class ConfigError(Struct, frozen=True, kw_only=True):
     """Why a change of configs is refused: an error code and one line for a reader."""
 
     code: ErrorCode
@@ -70,8 +70,7 @@ class InvalidConfig(ValueError):
     """A text that a config does not take; its message is Kafka's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Valid:
+class Valid(Struct, frozen=True, kw_only=True):
     """Which values a config takes, beyond its type. Bounds are inclusive."""
 
     at_least: float | None = None

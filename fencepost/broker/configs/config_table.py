@@ -32,10 +32,12 @@ The defaults, types and bounds are those of Apache Kafka 4.3.1.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from functools import cache
 from pkgutil import get_data
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, field
 
 from fencepost.broker.configs.config_def import (
     ConfigDef,
@@ -117,8 +119,7 @@ class ConfigTable(Mapping[str, ConfigDef]):
         return len(self._rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigTables:
+class ConfigTables(Struct, frozen=True, kw_only=True):
     """The configs of every kind of resource."""
 
     broker: Table

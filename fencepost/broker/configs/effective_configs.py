@@ -8,9 +8,11 @@ attribute ``num_partitions: int`` has the value of ``num.partitions``.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple, get_origin
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_def import Effect, Value, has_leader_epochs
@@ -18,7 +20,7 @@ from fencepost.broker.configs.config_layers import NO_CONFIGS, ConfigLayers
 from fencepost.broker.metadata.features import UnstableFeatures
 from fencepost.broker.metadata.image import Address, ClusterImage
 from fencepost.protocol.listener_text import PLAINTEXT, in_uri
-from fencepost.storage.log.config import NO_TOPIC_CONFIG, LogConfig
+from fencepost.storage.log.config import LogConfig, TopicLogConfig
 
 _NO_EPOCH: Final = -1
 _CHECKS: Final = "check.expected.offsets"
@@ -46,8 +48,7 @@ class ListOffsetsGate(StrEnum):
     OFF = "off"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicSettings:
+class TopicSettings(Struct, frozen=True, kw_only=True):
     """A topic's configs on one broker, as the broker and its logs read them."""
 
     log: LogConfig
@@ -328,11 +329,9 @@ def _parsed(attributes: Iterable[_Attribute], value_of: Callable[[str], Value]) 
 
 _BROKER_ATTRIBUTES: Final = _attributes(BrokerConfigs.__annotations__)
 _TOPIC_ATTRIBUTES: Final = _attributes(
-    {each.name: each.type for each in fields(TopicSettings) if each.name != "log"}
+    {name: kind for name, kind in TopicSettings.__annotations__.items() if name != "log"}
 )
-_LOG_ATTRIBUTES: Final = _attributes(
-    {each.name: each.type for each in fields(LogConfig) if each.metadata != NO_TOPIC_CONFIG}
-)
+_LOG_ATTRIBUTES: Final = _attributes(TopicLogConfig.__annotations__)
 
 
 def settable_configs(given: Mapping[str, str]) -> dict[str, str]:

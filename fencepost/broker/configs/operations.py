@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final
 
+from msgspec import Struct
+
 from fencepost.broker.configs.config_def import ConfigError, ConfigType, Table
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages import struct
 
 _MAX_LENGTH: Final = 32_767
 _TOO_LONG: Final = (
@@ -28,8 +29,7 @@ class OpType(IntEnum):
     SUBTRACT = 3
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterConfigOp:
+class AlterConfigOp(Struct, frozen=True, kw_only=True):
     """One config of a request. ``op_type`` is as the client sent it, known or not."""
 
     name: str

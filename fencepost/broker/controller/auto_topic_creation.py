@@ -4,8 +4,9 @@ Counts that the broker's configs leave open are the controller's defaults.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.requests import CreateTopics

@@ -8,9 +8,10 @@ resource is changed as a whole or not at all, and does not wait for the others o
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from fencepost.broker.configs.broker_configs import broker_configs, unknown_broker_config
 from fencepost.broker.configs.broker_rules import dynamic_problem
@@ -32,7 +33,6 @@ from fencepost.broker.core.log_levels import LogLevels
 from fencepost.broker.metadata.features import keeps_eligible_replicas
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages import struct
 
 
 class ResourceType(IntEnum):
@@ -45,8 +45,7 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class Alteration:
+class Alteration(Struct, frozen=True, kw_only=True):
     """What a request wants of one resource. ``resource_type`` is as the client sent it."""
 
     resource_type: int
@@ -54,40 +53,35 @@ class Alteration:
     operations: Sequence[AlterConfigOp]
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TopicChange:
+class TopicChange(Struct, frozen=True, kw_only=True):
     """All the dynamic configs that a topic has from now on."""
 
     topic: str
     configs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerChange:
+class BrokerChange(Struct, frozen=True, kw_only=True):
     """All the dynamic configs that a broker, or (None) every broker, has from now on."""
 
     broker_id: int | None
     configs: Mapping[str, str]
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class GroupChange:
+class GroupChange(Struct, frozen=True, kw_only=True):
     """All the dynamic configs that a group has from now on."""
 
     group: str
     configs: Mapping[str, str]
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ClientMetricsChange:
+class ClientMetricsChange(Struct, frozen=True, kw_only=True):
     """All the configs that a client metrics subscription has from now on; without any it goes."""
 
     subscription: str
     configs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLevelChange:
+class LogLevelChange(Struct, frozen=True, kw_only=True):
     """Levels of loggers that are set or unset."""
 
     operations: Sequence[AlterConfigOp]
@@ -125,8 +119,7 @@ _NOT_A_LIST: Final = "Can't {op} to key {name} because its type is not LIST."
 _DUPLICATE: Final = "Each resource must appear at most once."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigChanges:
+class ConfigChanges(Struct, frozen=True, kw_only=True):
     """Changes that one node was asked for. They are the controller's to make."""
 
     registry: ConfigRegistry

@@ -6,7 +6,8 @@ and publishes it to the brokers. Elections are its decision alone.
 
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from fencepost.broker.configs.effective_configs import TopicSettings
 from fencepost.broker.controller.elections import (

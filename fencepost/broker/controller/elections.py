@@ -10,8 +10,10 @@ replica that holds the partition no more ends one, so that it can't be taken for
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.broker.controller.reassignment import Assignment, maybe_complete
 from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
@@ -28,8 +30,7 @@ class ElectionType(Enum):
     """As ``ANY``, and a replica that is out of sync where no other is left."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElectionRules:
+class ElectionRules(Struct, frozen=True, kw_only=True):
     """The state of the cluster on which a partition's election depends."""
 
     is_online: Callable[[int], bool]

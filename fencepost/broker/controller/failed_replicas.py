@@ -1,8 +1,9 @@
 """Replicas whose logs a broker can't use, can use again, or has lost: who is in sync then."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from fencepost.broker.controller.controller import Controller
 from fencepost.broker.controller.elections import change_partition, without_failed

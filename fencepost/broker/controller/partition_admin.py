@@ -7,11 +7,12 @@ as it is, or has an error. All changes of a request are in one new image of the 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+
 from fencepost.broker.controller import reassignment
 from fencepost.broker.controller.elections import ElectionType, change_partition
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages import struct
 
 if TYPE_CHECKING:
     from fencepost.broker.controller.controller import Controller
@@ -20,16 +21,14 @@ Key: TypeAlias = tuple[str, int]
 """Topic name and partition index."""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class PartitionError:
+class PartitionError(Struct, frozen=True, kw_only=True):
     """Why a partition is not changed, by Kafka's code and words."""
 
     code: ErrorCode
     message: str | None = None
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class Reassignment:
+class Reassignment(Struct, frozen=True, kw_only=True):
     """Who is to hold a partition."""
 
     topic: str

@@ -7,9 +7,10 @@ With ``kraft.version`` 0 the voters are known by their node ids alone, and are n
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple
 from uuid import NAMESPACE_OID, UUID, uuid5
+
+from msgspec.structs import replace
 
 from fencepost.broker.metadata.features import KRAFT_VERSION
 from fencepost.broker.metadata.image import ClusterImage

@@ -12,13 +12,14 @@ added (removed) stay marked so; where one is both added and removed, only a canc
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.broker.metadata.image import PartitionImage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class Assignment(Struct, frozen=True, kw_only=True):
     """The replicas of a partition, with those that it has during a reassignment."""
 
     replicas: tuple[int, ...]
@@ -27,8 +28,7 @@ class Assignment:
     removing: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevertedReassignment:
+class RevertedReassignment(Struct, frozen=True, kw_only=True):
     """What a cancellation goes back to."""
 
     assignment: Assignment

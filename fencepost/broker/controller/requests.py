@@ -6,8 +6,9 @@ Kafka has an API for each but `CreateTopics`, for which a broker forwards a Crea
 The type parameter is the type of the answer.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.context import Peer
@@ -19,8 +20,7 @@ from fencepost.protocol.errors import ErrorCode
 _ANY_BROKER_EPOCH = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IsrProposal:
+class IsrProposal(Struct, frozen=True, kw_only=True):
     """A leader's proposal of another ISR for its partition."""
 
     topic: str
@@ -67,8 +67,7 @@ def is_eligible(broker: BrokerImage | None, broker_epoch: int) -> bool:
     return broker_epoch in (_ANY_BROKER_EPOCH, broker.epoch)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope(ControllerRequest[object]):
+class Envelope(ControllerRequest[object], frozen=True, kw_only=True):
     """A client's request that a broker forwards (KIP-590), or that reaches the controller's own
     listener. The answer is the API's response.
     """
@@ -84,8 +83,9 @@ class Envelope(ControllerRequest[object]):
     request: object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterPartitions(ControllerRequest[list[PartitionImage | ErrorCode]]):
+class AlterPartitions(
+    ControllerRequest[list[PartitionImage | ErrorCode]], frozen=True, kw_only=True
+):
     """ISRs that a leader proposes, each of another partition (KIP-497, AlterPartition).
 
     The answer has for each the partition as it is then, or why it is as it was.
@@ -94,31 +94,27 @@ class AlterPartitions(ControllerRequest[list[PartitionImage | ErrorCode]]):
     proposals: tuple[IsrProposal, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailReplicas(ControllerRequest[None]):
+class FailReplicas(ControllerRequest[None], frozen=True, kw_only=True):
     """Replicas whose logs a broker can't use, by topic, topic id and index."""
 
     broker_id: int
     replicas: tuple[tuple[str, UUID, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreReplicas(ControllerRequest[None]):
+class RestoreReplicas(ControllerRequest[None], frozen=True, kw_only=True):
     """Replicas that failed and whose logs a broker can use again, by topic, topic id and index."""
 
     broker_id: int
     replicas: tuple[tuple[str, UUID, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllocateProducerIds(ControllerRequest[range]):
+class AllocateProducerIds(ControllerRequest[range], frozen=True, kw_only=True):
     """A block of producer ids (KIP-730)."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopics(ControllerRequest[list[ErrorCode]]):
+class CreateTopics(ControllerRequest[list[ErrorCode]], frozen=True, kw_only=True):
     """Topics that a broker creates because a client needs them. The answer has for each NONE or the
     error.
     """

@@ -3,10 +3,12 @@
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.broker.controller.placement import PlacementError, place_replicas
 from fencepost.broker.core.errors import ControllerError
@@ -25,8 +27,7 @@ DEFAULT_COUNT: Final = -1
 """As many as the controller's configs say."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
+class NewTopic(Struct, frozen=True, kw_only=True):
     """A topic that is to be: counts, or assignments, not both.
 
     In a broker's request to the controller a count may be `DEFAULT_COUNT`.

@@ -6,8 +6,9 @@ Kafka's ``DeferredEventQueue``: an operation completes when the high watermark p
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+from msgspec import Struct
 
 from fencepost.broker.core.scheduler import Scheduler, Timer
 from fencepost.broker.core.waits import Wait
@@ -79,8 +80,7 @@ class PartitionLog(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _PendingCommit(Generic[RecordT]):
+class _PendingCommit(Struct, Generic[RecordT]):
     offset: int
     """Of the last record, inclusive."""
     records: Sequence[RecordT]

@@ -11,8 +11,9 @@ what they mean is the coordinator's (`CoordinatorShard.replay` and `replay_marke
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from msgspec import Struct
 
 from fencepost.broker.coordinator import partition_for
 from fencepost.broker.coordinator.commit_queue import CommitQueue, LoadedBatch, PartitionLog
@@ -51,8 +52,7 @@ CLIENT_ERRORS: Final = {
 """Errors of the log, and the errors that clients of the coordinator get for them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorResult(Generic[_T, _RecordT]):
+class CoordinatorResult(Struct, Generic[_T, _RecordT], frozen=True, kw_only=True):
     """A decision: a response, and the records that must be committed before it is sent."""
 
     response: _T
@@ -67,8 +67,7 @@ class CoordinatorPlayback(Protocol[_RecordT_contra]):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorRecordSerde(Generic[_RecordT]):
+class CoordinatorRecordSerde(Struct, Generic[_RecordT], frozen=True, kw_only=True):
     """How a coordinator's records are written as keys and values."""
 
     encode: Callable[[_RecordT], tuple[bytes, bytes | None]]

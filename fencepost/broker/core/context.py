@@ -1,7 +1,8 @@
 """What a handler receives with each request."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from fencepost.broker.metadata.image import BrokerImage
 from fencepost.protocol.listener_text import PLAINTEXT
@@ -13,8 +14,7 @@ N_co = TypeVar("N_co", covariant=True)
 N_contra = TypeVar("N_contra", contravariant=True)
 
 
-@dataclass(slots=True, kw_only=True)
-class Peer:
+class Peer(Struct, kw_only=True):
     """The client of a connection, or a broker of this cluster that sends a request to another."""
 
     connection_id: str

@@ -8,9 +8,11 @@ and kept from the start on (`event_history`), through a reset too.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field, replace
 from enum import StrEnum
 from typing import Final, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
 
 from fencepost.broker.core.event_history import MAX_OF_KIND, EventHistory
 from fencepost.broker.core.scheduler import Scheduler
@@ -21,7 +23,6 @@ from fencepost.broker.metadata.image import (
     PartitionImage,
     TopicImage,
 )
-from fencepost.protocol.messages import struct
 
 
 class Kind(StrEnum):
@@ -164,8 +165,7 @@ OTHER_RESOURCES: Final = frozenset((GROUP, CLIENT_METRICS))
 T = TypeVar("T")
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """One change of state."""
 
     kind: Kind
@@ -176,10 +176,21 @@ class Event:
     broker: int | None = None
     details: Mapping[str, object] = field(default_factory=dict)
     """Numbers, text, None, and lists and mappings of these."""
-    number: int = field(default=0, compare=False)
+    number: int = 0
     """Its place among all events of the process, from 1; 0 for those of trace files alone."""
-    newest: int = field(default=0, compare=False)
+    newest: int = 0
     """The number of the newest request that was received before it."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same happened; its place among events and requests does not count."""
+        return isinstance(other, Event) and _content(self) == _content(other)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.time_ms, self.topic, self.partition, self.broker))
+
+
+def _content(event: Event) -> tuple[object, ...]:
+    return astuple(replace(event, number=0, newest=0))
 
 
 Listener = Callable[[Event], None]

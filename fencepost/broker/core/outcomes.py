@@ -12,8 +12,9 @@ done so.
 """
 
 from collections.abc import Callable, Generator, Iterable, MutableMapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.core.waits import Wait
@@ -72,8 +73,7 @@ class BlockingResponse(Wait[object]):
         self._pending.pop(self, None)
 
 
-@dataclass(frozen=True, slots=True)
-class ThrottledResponse:
+class ThrottledResponse(Struct, frozen=True):
     """A response that is sent now, while its connection stays blocked."""
 
     response: object
@@ -82,8 +82,7 @@ class ThrottledResponse:
     """Complete when the connection is no longer blocked."""
 
 
-@dataclass(frozen=True, slots=True)
-class PacedResponse:
+class PacedResponse(Struct, frozen=True):
     """A response whose bytes are sent a few at a time, while its connection stays blocked."""
 
     response: object

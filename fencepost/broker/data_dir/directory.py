@@ -15,10 +15,11 @@ the one that it was of.
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.broker.configs.topic_configs import validate_topic_configs
 from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
@@ -48,8 +49,7 @@ _PROPERTIES_VERSIONS: Final = ("0", "1")
 """Of ``meta.properties``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryReport:
+class RecoveryReport(Struct, frozen=True, kw_only=True):
     """What a data directory held when it was opened."""
 
     adopted: bool

@@ -8,10 +8,11 @@ one such directory in order, from the earliest point on from which all that foll
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.protocol.framed_records import MalformedValue
 from fencepost.protocol.metadata_records import (
@@ -40,8 +41,7 @@ METADATA_DIRECTORY: Final = f"{METADATA_LOG}-0"
 _SNAPSHOT: Final = re.compile(r"(?P<end>[0-9]{20})-(?P<epoch>[0-9]{10})\.checkpoint")
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotStart:
+class SnapshotStart(Struct, frozen=True):
     """The entries that follow begin with a state: what came before is not known any more."""
 
     end: int

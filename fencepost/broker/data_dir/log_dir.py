@@ -18,11 +18,12 @@ Beside it lies its inventory, which holds where it differs from the checkpoints
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 from typing import Final
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from fencepost.broker.data_dir.log_checkpoints import LogCheckpoints, LogInventories
 from fencepost.broker.data_dir.log_inventory import ClusterPosition, InventoryRow

@@ -26,10 +26,11 @@ change, and with the checkpoints; at an end in order the file is rewritten.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, NamedTuple
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.broker.data_dir.metadata_log import Record, decode_line, encode_line
 from fencepost.broker.data_dir.offset_checkpoints import Key
@@ -43,8 +44,7 @@ _MANY: Final = 4
 """The file is rewritten when so many times its own size were appended."""
 
 
-@dataclass(slots=True)
-class ClusterPosition:
+class ClusterPosition(Struct):
     """How far the cluster's metadata have come.
 
     :ivar starts: How many processes have begun with the directory, with this one.

@@ -10,10 +10,12 @@
 Without a decision a log that misses records is not opened, and no file is touched.
 """
 
-from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import PurePath
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.storage.files.file_system import DamagedSegment, FileSystem, StorageFailure
 from fencepost.storage.files.inventory import (
@@ -60,8 +62,7 @@ class CheckpointedOffsets(NamedTuple):
     cleaned_until: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogOpening:
+class LogOpening(Struct, frozen=True, kw_only=True):
     """One log, its files and its inventory.
 
     :ivar is_there: Whether its directory is.

@@ -29,10 +29,11 @@ before a good one is damage, and nothing to guess about.
 import json
 from binascii import crc32
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from fencepost.broker.data_dir.metadata_checks import InvalidRecord, check_record
 from fencepost.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
@@ -52,8 +53,7 @@ class UnknownRecord(ValueError):
     """A record of a kind, or a form, that is not known here."""
 
 
-@dataclass(slots=True, kw_only=True)
-class ControllerState:
+class ControllerState(Struct, kw_only=True):
     """What the controller knew."""
 
     cluster_id: str

@@ -9,10 +9,11 @@ KIP-320), and records that only the leader had are not lost.
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from fencepost.broker.controller.controller import Controller
 from fencepost.broker.core.events import Events, Kind

@@ -15,8 +15,10 @@ logs miss records that they had.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.broker.controller.elections import (
     ElectionRules,
@@ -28,8 +30,7 @@ from fencepost.broker.data_dir.log_opening import LogDamage, Repair
 from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaState:
+class ReplicaState(Struct, frozen=True, kw_only=True):
     """What was found of one replica's log; the defaults are those of a log that is new."""
 
     epoch: int = -1

@@ -4,8 +4,9 @@ The response is then handled as any request that is hit: to the kind of fault it
 handlers answer.
 """
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
 
 from fencepost.broker.core.context import PartitionRefusal
 from fencepost.broker.core.outcomes import Delivery

@@ -5,8 +5,10 @@ requests of its connection: as at a real broker nothing overtakes it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.broker.core.context import TopicPartition
 from fencepost.broker.core.outcomes import (
@@ -23,14 +25,11 @@ from fencepost.broker.metadata.image import LeaderEpochHistory
 from fencepost.protocol.apis import Api
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from fencepost.broker.handlers.context import Context
 
-    Message: TypeAlias = DataclassInstance
-    """A request or response of any API, or a struct in one."""
-else:
-    Message: TypeAlias = object
+
+Message: TypeAlias = Struct
+"""A request or response of any API, or a struct in one."""
 
 
 class Handle(Protocol):
@@ -78,8 +77,7 @@ class PendingOutcomes:
             response.complete(HANG_UP)
 
 
-@dataclass(frozen=True, slots=True)
-class Interception:
+class Interception(Struct, frozen=True):
     """A request that a fault hits, before the handlers."""
 
     selectors: Selectors

@@ -6,13 +6,15 @@ groups with topics each.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.broker.core.context import PartitionRefusal
 from fencepost.broker.core.outcomes import HANG_UP
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.faults.interceptor import Interception
+from fencepost.broker.faults.interceptor import Interception, Message
 from fencepost.broker.faults.matching import (
     FIRST_OFFSET_FETCH_OF_GROUPS,
     asks_for_all,
@@ -54,11 +56,6 @@ from fencepost.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersResponse,
 )
-
-if TYPE_CHECKING:
-    from fencepost.broker.faults.interceptor import Message
-else:
-    Message: TypeAlias = object
 
 RefuseWith: TypeAlias = Callable[[Message], Message]
 """Makes the response that refuses a request, or a part of one, with the fault's error."""
@@ -106,8 +103,7 @@ def _cancel_wait(answer: object) -> None:
         answer.cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """What a fault refuses of one request."""
 
     api: Api

@@ -2,9 +2,10 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Events, Kind

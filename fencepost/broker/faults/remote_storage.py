@@ -8,10 +8,11 @@ its highest tiered offset.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from itertools import count
+
+from msgspec import Struct
 
 from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import Scheduler
@@ -39,8 +40,7 @@ class RemoteOperation(StrEnum):
     """A task lists what the tier has of its partition."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteFaultRule:
+class RemoteFaultRule(Struct, frozen=True, kw_only=True):
     """What happens to an operation.
 
     :ivar error: Why it fails; None: it succeeds.

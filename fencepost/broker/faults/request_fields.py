@@ -6,9 +6,11 @@ Names of fields are those of the message classes. Each table is derived when a f
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.protocol.apis import APIS, Api
 from fencepost.protocol.codec.schema import (
@@ -41,8 +43,7 @@ _COORDINATOR_TYPES: Final[Mapping[str, int]] = {_GROUP: 0, _TRANSACTIONAL_ID: 1}
 """FindCoordinator's ``key_type``: its keys are plain strings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicFields:
+class TopicFields(Struct, frozen=True, kw_only=True):
     """Where a request names topics, and where its response does."""
 
     request_fields: tuple[FieldName, ...]
@@ -73,8 +74,7 @@ class TopicFields:
     """Whether topics are among resources of other types."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyFields:
+class KeyFields(Struct, frozen=True, kw_only=True):
     """Where a request names groups (or transactional ids), one or many."""
 
     one: FieldName | None = None

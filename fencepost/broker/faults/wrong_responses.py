@@ -5,8 +5,9 @@ an earlier leader epoch (KIP-232).
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, cast
+
+from msgspec.structs import replace
 
 from fencepost.broker.faults.interceptor import Interception
 from fencepost.broker.faults.matching import partition_index_of, topic_name_of, topics_of

@@ -14,9 +14,10 @@ A session whose last partition is forgotten is closed, and that answer has no se
 
 import random
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.protocol.errors import ErrorCode
@@ -32,8 +33,7 @@ Key = tuple[str, UUID | None, int]
 """Topic name (below v13) or topic id, and partition index."""
 
 
-@dataclass(slots=True)
-class CachedPartition:
+class CachedPartition(Struct):
     """A partition of a session, and what it was last answered."""
 
     request: FetchPartition
@@ -62,8 +62,7 @@ class CachedPartition:
         self.answered = answer.error_code == ErrorCode.NONE
 
 
-@dataclass(slots=True)
-class FetchSession:
+class FetchSession(Struct):
     """One client's session."""
 
     session_id: int
@@ -77,8 +76,7 @@ class FetchSession:
         return 1 if self.epoch == _MAX_INT else self.epoch + 1
 
 
-@dataclass(slots=True)
-class FetchPlan:
+class FetchPlan(Struct):
     """What a request asks for in the end: all of the session's partitions, in order."""
 
     partitions: dict[Key, CachedPartition]

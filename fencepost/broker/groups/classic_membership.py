@@ -1,6 +1,6 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of one classic group."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import rebalance
@@ -16,8 +16,7 @@ from fencepost.protocol.messages.leave_group import MemberIdentity, MemberRespon
 from fencepost.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinAttempt:
+class JoinAttempt(Struct, frozen=True, kw_only=True):
     """A JoinGroup request, the rules of its version, and its response to come."""
 
     request: JoinGroupRequest

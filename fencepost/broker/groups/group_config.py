@@ -1,7 +1,8 @@
 """The configs of the group coordinator, as numbers."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 
@@ -10,8 +11,7 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * _MINUTE_MS
 """How long a new member may wait for its first response, before which it cannot heartbeat."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupConfig:
+class GroupConfig(Struct, frozen=True, kw_only=True):
     """Kafka's broker configs, with its defaults; times are milliseconds."""
 
     initial_rebalance_delay_ms: int = 3000

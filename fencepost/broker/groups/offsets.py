@@ -4,9 +4,10 @@ These functions only decide. The state changes when the shard replays the record
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.broker.coordinator.shard import CoordinatorResult
 from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupState
@@ -19,14 +20,12 @@ from fencepost.broker.groups.records import (
     ReplayedState,
 )
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages import struct
 
 NO_RETENTION: Final = -1
 """OffsetCommit's retention time where the broker's retention applies."""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class PartitionCommit:
+class PartitionCommit(Struct, frozen=True, kw_only=True):
     """One partition's offset as a client commits it."""
 
     topic: str
@@ -39,8 +38,7 @@ class PartitionCommit:
     metadata: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(Struct, frozen=True, kw_only=True):
     """An OffsetCommit for partitions that exist."""
 
     group_id: str

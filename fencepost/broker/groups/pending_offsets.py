@@ -5,8 +5,9 @@ pending offsets of several producers; of each the last one counts.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
+
+from msgspec import Struct, field
 
 OffsetT = TypeVar("OffsetT")
 
@@ -19,8 +20,7 @@ class OffsetKey(NamedTuple):
     partition: int
 
 
-@dataclass(slots=True)
-class PendingOffsets(Generic[OffsetT]):
+class PendingOffsets(Struct, Generic[OffsetT]):
     """The pending offsets of one state. Only the replay of records changes them."""
 
     by_producer: dict[int, dict[OffsetKey, OffsetT]] = field(default_factory=dict)

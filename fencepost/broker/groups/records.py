@@ -16,10 +16,12 @@ field that Kafka does not have, and that its tools pass over.
 """
 
 import struct
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
+
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
 
 from fencepost.broker.coordinator.record_fields import FieldReader, FieldWriter, MalformedRecord
 from fencepost.broker.coordinator.shard import (
@@ -42,8 +44,7 @@ _INT64: Final = struct.Struct(">q")
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedOffset:
+class CommittedOffset(Struct, frozen=True, kw_only=True):
     """A committed offset: the next offset to consume, with the consumer's metadata."""
 
     offset: int
@@ -56,12 +57,22 @@ class CommittedOffset:
     topic_id: UUID | None = None
     timestamp_ms: int = -1
     """Of the last consumed record, as a client of ``kip-320-draft`` commits it; -1 if none did."""
-    record_offset: int = field(default=-1, compare=False)
+    record_offset: int = -1
     """Of its record in ``__consumer_offsets``, which is no part of it; -1 before it is replayed."""
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the group committed the same; `record_offset` does not count."""
+        return isinstance(other, CommittedOffset) and _committed(self) == _committed(other)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMember:
+    def __hash__(self) -> int:
+        return hash(_committed(self))
+
+
+def _committed(offset: CommittedOffset) -> tuple[object, ...]:
+    return astuple(replace(offset, record_offset=-1))
+
+
+class StoredMember(Struct, frozen=True, kw_only=True):
     """A member in its group's record."""
 
     member_id: str
@@ -75,8 +86,7 @@ class StoredMember:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredGroup:
+class StoredGroup(Struct, frozen=True, kw_only=True):
     """A generation of a group in its record."""
 
     protocol_type: str = ""
@@ -89,8 +99,7 @@ class StoredGroup:
     members: tuple[StoredMember, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetRecord:
+class OffsetRecord(Struct, frozen=True, kw_only=True):
     """A group's committed offset of one partition; without a value, its deletion."""
 
     group_id: str
@@ -104,8 +113,7 @@ class OffsetRecord:
         return OffsetKey(self.group_id, self.topic, self.partition)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRecord:
+class GroupRecord(Struct, frozen=True, kw_only=True):
     """A group's generation; without a value, the group's deletion."""
 
     group_id: str
@@ -274,8 +282,7 @@ SIMPLE_GROUP: Final = StoredGroup()
 """A group that exists only by its committed offsets."""
 
 
-@dataclass(slots=True)
-class ReplayedState:
+class ReplayedState(Struct):
     """Groups and offsets. Only ``replay`` changes them.
 
     A shard has two: one up to the log's end, from which it decides, and one up to the high

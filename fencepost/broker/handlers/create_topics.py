@@ -15,8 +15,9 @@ Missing: policies (``create.topic.policy.class.name``), quotas.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.broker.configs.config_entries import topic_entries
 from fencepost.broker.controller.controller_apis import ControllerContext
@@ -40,8 +41,7 @@ MAX_RECORDS: Final = 10_000
 _FIRST_WITH_CONFIGS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class _Planned:
+class _Planned(Struct, frozen=True):
     """A topic that can be created."""
 
     topic: TopicImage

@@ -10,9 +10,10 @@ are only compacted are POLICY_VIOLATION.
 Versions: v1 is throttled after the answer; v2 compact types.
 """
 
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.broker.core.outcomes import Answer
 from fencepost.broker.core.waits import Wait, all_settled
@@ -31,8 +32,7 @@ HIGH_WATERMARK: Final = -1
 NO_WATERMARK: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class _Deleted:
+class _Deleted(Struct, frozen=True):
     """A partition whose log start has moved here, and perhaps not everywhere yet."""
 
     ctx: Context

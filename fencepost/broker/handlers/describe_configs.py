@@ -11,8 +11,9 @@ An unknown kind of resource refuses the whole request, as at a real broker.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from fencepost.broker.configs import config_entries
 from fencepost.broker.configs.config_def import ConfigError

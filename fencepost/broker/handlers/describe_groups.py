@@ -6,8 +6,9 @@ Versions: 3 authorized operations on request (KIP-430); 4 instance ids (KIP-345)
 does not exist is GROUP_ID_NOT_FOUND with a message, before that no error (KIP-1043).
 """
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from fencepost.broker.core.outcomes import answer_in_slices
 from fencepost.broker.core.waits import Wait

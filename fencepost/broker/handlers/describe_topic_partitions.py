@@ -11,7 +11,7 @@ here: its leader is -1. Eligible leader replicas are an empty list where there a
 cannot do with null.
 """
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from fencepost.broker.controller.topic_changes import topic_name_problem
 from fencepost.broker.core.outcomes import Steps, take_turns
@@ -72,8 +72,7 @@ def refuse(
     )
 
 
-@dataclass(slots=True)
-class _Page:
+class _Page(Struct):
     """The topics of one answer, until it is full."""
 
     broker: BrokerNode

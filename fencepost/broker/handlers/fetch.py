@@ -25,10 +25,12 @@ v18 the follower's high watermark. In the dialect ``kip-320-draft`` v9 is anothe
 (`fetch.kip_320_draft`).
 """
 
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from fencepost.broker.core.context import PartitionRefusal
 from fencepost.broker.core.outcomes import SLICE, Answer, Steps, take_turns
@@ -194,8 +196,7 @@ def _wait_for_tier(ctx: Context, reading: "_Reading") -> Wait[FetchResponse]:
     return wait
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """One request's reads; read again when something that it watches changed."""
 
     ctx: Context

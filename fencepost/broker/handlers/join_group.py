@@ -10,8 +10,9 @@ nullable protocol name (KIP-559); 8 the client's reason (KIP-800); 9 the respons
 returning static leader to skip the assignment (KIP-814).
 """
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from fencepost.broker.core.outcomes import map_response
 from fencepost.broker.core.waits import Wait

@@ -32,6 +32,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
+
 from fencepost.broker.configs.effective_configs import BrokerConfigs, ListOffsetsGate
 from fencepost.broker.core.outcomes import Answer, Steps, take_turns
 from fencepost.broker.core.waits import Wait
@@ -39,7 +41,6 @@ from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import NO_EPOCH, find_leader, find_replica
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages import struct
 from fencepost.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -73,8 +74,7 @@ READ_COMMITTED: Final = 1
 _ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class _Lookup:
+class _Lookup(Struct, frozen=True, kw_only=True):
     """The lookup in one partition that passed its checks."""
 
     ctx: Context

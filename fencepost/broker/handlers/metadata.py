@@ -17,9 +17,10 @@ authorized operations of the cluster (v8+ of topics); v10 topic ids in answers a
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from fencepost.broker.controller.auto_topic_creation import auto_create_topics
 from fencepost.broker.controller.topic_changes import topic_name_problem

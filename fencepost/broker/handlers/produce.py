@@ -23,10 +23,11 @@ instead (``transaction.version`` 2). Before v11 TRANSACTION_ABORTABLE is INVALID
 
 import struct
 from collections.abc import Iterator
-from dataclasses import replace
 from operator import attrgetter
 from typing import Final, TypeAlias
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from fencepost.broker.core.context import PartitionRefusal
 from fencepost.broker.core.outcomes import HANG_UP, Answer, HangUp

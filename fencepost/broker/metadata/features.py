@@ -22,12 +22,11 @@ A node supports the levels that a release calls unstable where its config
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct, field
 
 KRAFT_VERSION: Final = "kraft.version"
 METADATA_VERSION: Final = "metadata.version"
@@ -128,8 +127,7 @@ class UpgradeType(IntEnum):
     UNSAFE_DOWNGRADE = 3
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class FeatureUpdate:
+class FeatureUpdate(Struct, frozen=True, kw_only=True):
     """What a client wants of one feature.
 
     :ivar upgrade_type: One of `UpgradeType`, or a number that means nothing.
@@ -140,8 +138,7 @@ class FeatureUpdate:
     upgrade_type: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnstableFeatures:
+class UnstableFeatures(Struct, frozen=True, kw_only=True):
     """Which nodes support unstable levels (``unstable.feature.versions.enable``)."""
 
     controller: bool = False

@@ -7,10 +7,12 @@ What a fault answers with metadata of earlier leader epochs comes from `LeaderEp
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from fencepost.broker.metadata.features import NEWEST, Levels
 from fencepost.protocol.errors import ErrorCode
@@ -25,8 +27,7 @@ MAX_EPOCHS: Final = 32
 """Past leader epochs of a partition that a `LeaderEpochHistory` keeps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdvertisedEndpoint:
+class AdvertisedEndpoint(Struct, frozen=True, kw_only=True):
     """Where clients of one listener reach a node."""
 
     host: str
@@ -34,8 +35,7 @@ class AdvertisedEndpoint:
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Address(Struct, frozen=True, kw_only=True):
     """Where a node listens, and what it advertises to clients that reach it there."""
 
     listener: str = PLAINTEXT
@@ -55,8 +55,7 @@ class Address:
         return AdvertisedEndpoint(host=self.advertised_host, port=port)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerImage:
+class BrokerImage(Struct, frozen=True, kw_only=True):
     """A registered broker, and where clients reach it."""
 
     broker_id: int
@@ -76,8 +75,7 @@ class BrokerImage:
         return AdvertisedEndpoint(host=self.host, port=self.port) if found is None else found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionImage:
+class PartitionImage(Struct, frozen=True, kw_only=True):
     """A partition: who holds it, who leads it, in which epoch."""
 
     replicas: tuple[int, ...]
@@ -106,8 +104,7 @@ class PartitionImage:
         return is_elected and self.leader not in (NO_LEADER, *before.isr, *before.elr)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicImage:
+class TopicImage(Struct, frozen=True, kw_only=True):
     """A topic: its id lives as long as it, its name may come again."""
 
     name: str
@@ -121,8 +118,7 @@ class TopicImage:
         return self.name in INTERNAL_TOPICS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterImage:
+class ClusterImage(Struct, frozen=True, kw_only=True):
     """The whole cluster. ``version`` rises by one with each image."""
 
     version: int

@@ -23,6 +23,8 @@ from typing import (
     get_args,
 )
 
+from msgspec import Struct
+
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.outcomes import HANG_UP, Delivery, HangUp
 from fencepost.broker.core.scheduler import Scheduler
@@ -107,13 +109,11 @@ def _ignore_response(_answer: object | None) -> None:
     pass
 
 
-class ControllerRequest(Generic[R]):
+class ControllerRequest(Struct, Generic[R], frozen=True):
     """A broker's message to the controller, whose answer is an ``R``.
 
     The kinds are defined where they are answered: `fencepost.broker.controller.requests`.
     """
-
-    __slots__ = ()
 
 
 class ControllerEndpoint(Protocol):

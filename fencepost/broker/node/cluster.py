@@ -2,12 +2,14 @@
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from fencepost.broker.configs.effect_reports import EffectReports
 from fencepost.broker.configs.effective_configs import (
@@ -73,8 +75,7 @@ class Conformance(StrEnum):
     APACHE = "apache"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterOptions:
+class ClusterOptions(Struct, frozen=True, kw_only=True):
     """How a cluster starts, and what ``reset`` takes it back to."""
 
     addresses: tuple[Address, ...]

@@ -8,8 +8,9 @@ Produce request, and a read ends at the high watermark or at the last stable off
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct
 
 from fencepost.broker.core.async_tasks import AsyncTask
 from fencepost.broker.core.context import Context, Peer
@@ -51,8 +52,7 @@ _POSITIVE: Final = 0x7FFFFFFF
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewRecord:
+class NewRecord(Struct, frozen=True, kw_only=True):
     """A record to append."""
 
     key: bytes | None = None
@@ -65,8 +65,7 @@ class NewRecord:
 # -- appending ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionAppend:
+class PartitionAppend(Struct, frozen=True, kw_only=True):
     """The batch of one partition, and its outcome."""
 
     topic: str
@@ -91,8 +90,7 @@ class PartitionAppend:
         return self.outcome.response.base_offset
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Append:
+class Append(Struct, frozen=True, kw_only=True):
     """What became of the records of one call, partition by partition."""
 
     cluster: Cluster

@@ -5,8 +5,10 @@ same; where there was no leader, of the longest log in the ISR or among the elig
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.metadata.image import ClusterImage, PartitionImage
@@ -18,8 +20,7 @@ from fencepost.storage.log.interface import Log
 _READ_BYTES: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LostRecords:
+class LostRecords(Struct, frozen=True, kw_only=True):
     """Records that a replica has, and the new leader does not."""
 
     broker: int

@@ -6,10 +6,12 @@ at run time: that would double what it takes to make one.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.core import context
@@ -21,7 +23,6 @@ from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages import struct
 from fencepost.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -53,8 +54,7 @@ Guards: TypeAlias = Mapping[tuple[str, int], VerificationGuard]
 """Of the partitions that were verified, by topic and index."""
 
 
-@struct(frozen=True, slots=True, kw_only=False)
-class PendingAppend:
+class PendingAppend(Struct, frozen=True):
     """An append that acks=all waits for.
 
     As long as its broker goes on leading, in whatever epoch, the records are in the leader's log.
@@ -104,8 +104,7 @@ def pending_append(replica: Replica, last_offset: int) -> PendingAppend:
     return PendingAppend(replica, last_offset + 1, replica.leaderships)
 
 
-@struct(frozen=True, slots=True, kw_only=False)
-class PartitionOutcome:
+class PartitionOutcome(Struct, frozen=True):
     """One partition's answer, and what it still waits for."""
 
     topic: str
@@ -114,8 +113,7 @@ class PartitionOutcome:
     appended: PendingAppend | None = None
 
 
-@struct(frozen=True, slots=True, kw_only=False)
-class AppendTarget:
+class AppendTarget(Struct, frozen=True):
     """A partition of a request that its leader may append to."""
 
     topic: str

@@ -10,8 +10,9 @@ an idempotent producer sends again, and is in the log already, is a success in a
 
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from fencepost.broker.core.events import Kind
 from fencepost.broker.produce.append import (

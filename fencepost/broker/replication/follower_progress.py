@@ -1,13 +1,13 @@
 """What a leader knows of one follower."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 UNKNOWN_OFFSET: Final = -1
 
 
-@dataclass(slots=True)
-class FollowerProgress:
+class FollowerProgress(Struct):
     """What a leader knows of one follower, from its fetches alone."""
 
     log_end_offset: int = UNKNOWN_OFFSET

@@ -6,9 +6,10 @@ The checks, their order and their messages are those of Kafka's ``ClientQuotaCon
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from fencepost.protocol.errors import ErrorCode
 
@@ -48,8 +49,7 @@ class QuotaOperation(NamedTuple):
     value: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterComponent:
+class FilterComponent(Struct, frozen=True, kw_only=True):
     """What the quotas that are asked for are of.
 
     :ivar match_type: An exact name, the default, or any name of this type.

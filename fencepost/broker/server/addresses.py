@@ -2,8 +2,9 @@
 
 import socket
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.broker.metadata.image import Address
 from fencepost.broker.server.listener import bind
@@ -14,8 +15,7 @@ WILDCARDS: Final = ("0.0.0.0", "::")
 LOOPBACK: Final = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sockets:
+class Sockets(Struct, frozen=True, kw_only=True):
     """All that a cluster listens on."""
 
     brokers: list[socket.socket]

@@ -11,11 +11,12 @@ due, or before a reader looks.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from heapq import merge
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+from msgspec import Struct
 
 from fencepost.broker.core.context import Context
 from fencepost.broker.core.waits import Wait
@@ -48,8 +49,7 @@ WORTH_COUNTING: Final = 32
 _FETCH: Final = BY_NAME["fetch"]
 
 
-@dataclass(slots=True, eq=False)
-class Exchange:
+class Exchange(Struct, eq=False):
     """One request of a client and its response, from when it is opened; connections queue them."""
 
     time_ms: int
@@ -122,8 +122,7 @@ class Exchange:
         return any(text in chunk for chunk in (self.frame, *heads) for text in texts)
 
 
-@dataclass(slots=True, eq=False)
-class BrokerExchange:
+class BrokerExchange(Struct, eq=False):
     """One request of a broker to another and its response, as messages."""
 
     time_ms: int

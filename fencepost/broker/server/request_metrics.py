@@ -6,8 +6,9 @@ They only rise while the process lives; a reset of the cluster does not change t
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from fencepost.broker.core.events import Event, Kind
 from fencepost.protocol.apis import Api
@@ -19,8 +20,7 @@ BOUNDS_US: Final = (
 """Upper bounds of the buckets of elapsed times, in microseconds; one more is for the rest."""
 
 
-@dataclass(slots=True, kw_only=True)
-class ApiMetrics:
+class ApiMetrics(Struct, kw_only=True):
     """The requests of one API to one broker."""
 
     broker_id: int

@@ -14,13 +14,14 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct, field
 
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
@@ -119,8 +120,7 @@ class ClockMode(StrEnum):
     """Starts at the wall clock's time and stands still until a caller advances it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeOptions:
+class ServeOptions(Struct, frozen=True, kw_only=True):
     """The validated options of ``fencepost serve``."""
 
     brokers: int = 1
@@ -186,8 +186,7 @@ class ServeOptions:
         return self.broker_ids or range(1, self.brokers + 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class Ready(Struct, frozen=True, kw_only=True):
     """The addresses that ``serve`` prints once every listener accepts."""
 
     bootstrap: str

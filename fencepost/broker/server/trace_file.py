@@ -12,11 +12,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypeAlias
+
+from msgspec.structs import replace
 
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.core.events import Event, Kind, topic_details

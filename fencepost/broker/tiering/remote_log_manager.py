@@ -16,9 +16,10 @@ task, and what the tier answers later changes nothing.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from fencepost.broker.core.async_tasks import AsyncTask, OnDone
 from fencepost.broker.core.events import Kind
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
 UNKNOWN = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteView:
+class RemoteView(Struct, frozen=True, kw_only=True):
     """What a leader knows of its partition in the tier.
 
     :ivar start_offset: The first offset that the tier has and that may be read; -1 without one.

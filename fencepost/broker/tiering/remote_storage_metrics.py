@@ -1,7 +1,8 @@
 """What brokers ask of the remote tier, counted as Kafka's metrics do: a segment at a time."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.storage.tier.object_store import (
@@ -14,8 +15,7 @@ from fencepost.storage.tier.object_store import (
 )
 
 
-@dataclass(slots=True)
-class RemoteStorageMetrics:
+class RemoteStorageMetrics(Struct):
     """Numbers that only rise, for as long as the process lives.
 
     ``copy`` is a segment's records on their way up, ``fetch`` the reading of any of its objects,

@@ -22,6 +22,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from msgspec import Struct
+
 from fencepost.broker.transactions.producer_epochs import GenerateProducerId
 from fencepost.broker.transactions.transaction_metadata import (
     EPOCH_BUMP_VERSION,
@@ -32,11 +34,9 @@ from fencepost.broker.transactions.transaction_metadata import (
 )
 from fencepost.broker.transactions.transaction_state import TransactionState
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages import struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TransactionEnd:
+class TransactionEnd(Struct, frozen=True, kw_only=True):
     """A producer's EndTxn."""
 
     producer: ProducerIdAndEpoch

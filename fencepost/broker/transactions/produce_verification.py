@@ -13,9 +13,10 @@ asked first may have been replaced without knowing it, and then answers nothing.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from functools import partial
 from typing import Final, NamedTuple, Protocol
+
+from msgspec import Struct, field
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.core.scheduler import Scheduler
@@ -31,7 +32,6 @@ from fencepost.broker.transactions.verification import (
     add_or_verify,
 )
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages import struct
 from fencepost.protocol.records import NO_PRODUCER_ID, TRANSACTIONAL_FLAG, BatchHeader
 from fencepost.storage.log.verification import VerificationGuard
 
@@ -67,8 +67,7 @@ class _Sequence(NamedTuple):
     producer: ProducerOfBatch
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TransactionalBatches:
+class TransactionalBatches(Struct, frozen=True, kw_only=True):
     """The batches of a Produce that belong to a transaction."""
 
     producers: frozenset[ProducerOfBatch]
@@ -84,8 +83,7 @@ class Refusal(NamedTuple):
     message: str | None
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class Verified:
+class Verified(Struct, frozen=True, kw_only=True):
     """The partitions of a Produce after their verification."""
 
     guards: Mapping[TopicPartition, VerificationGuard] = field(default_factory=dict)

@@ -12,12 +12,13 @@ next epoch (3). Metadata that version 0 cannot hold, of an id that was used unde
 ``transaction.version``, are written in version 1; Kafka fails such a request.
 """
 
+import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import groupby
-from struct import Struct
 from typing import Final
+
+from msgspec import Struct, field
 
 from fencepost.broker.coordinator.record_fields import FieldReader, FieldWriter, MalformedRecord
 from fencepost.broker.coordinator.shard import CoordinatorRecordSerde
@@ -28,14 +29,13 @@ from fencepost.broker.transactions.transaction_metadata import (
     TransactionMetadata,
 )
 from fencepost.broker.transactions.transaction_state import TransactionState
-from fencepost.protocol.messages import struct
 
 FLEXIBLE_VERSION: Final = 1
 _KEY_VERSION: Final = 0
 _NULL: Final = -1
-_HEAD: Final = Struct(">hqhib")
+_HEAD: Final = struct.Struct(">hqhib")
 """Of a value: its version, producer id, producer epoch, timeout and state."""
-_TIMES: Final = Struct(">qq")
+_TIMES: Final = struct.Struct(">qq")
 """When it was updated last, and when the transaction began."""
 _KEPT: Final = 16
 """How many of the encoded parts are kept that the records of a transaction have in common, and
@@ -46,16 +46,14 @@ _CLIENT_VERSION_TAG: Final = 2
 _NEXT_PRODUCER_EPOCH_TAG: Final = 3
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TransactionRecord:
+class TransactionRecord(Struct, frozen=True, kw_only=True):
     """A transactional id; without a value, its expiration."""
 
     transactional_id: str
     value: TransactionMetadata | None
 
 
-@dataclass(slots=True)
-class ReplayedTransactions:
+class ReplayedTransactions(Struct):
     """Transactional ids. Only ``replay`` changes them.
 
     A shard has two: one up to the log's end, from which it decides, and one up to the high

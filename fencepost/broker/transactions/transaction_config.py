@@ -1,14 +1,13 @@
 """The configs of the transaction coordinator, as numbers."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 
 _DAY_MS = 24 * 60 * 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionConfig:
+class TransactionConfig(Struct, frozen=True, kw_only=True):
     """Kafka's broker configs, with its defaults; times are milliseconds."""
 
     max_timeout_ms: int = 900_000

@@ -5,15 +5,16 @@ The methods make the metadata after a change, and change nothing; they check the
 """
 
 from collections.abc import Collection
-from dataclasses import field, replace
 from typing import Final, TypeAlias, TypedDict
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from fencepost.broker.transactions.transaction_state import (
     IDLE,
     TRANSITIONS,
     TransactionState,
 )
-from fencepost.protocol.messages import struct
 
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
@@ -28,8 +29,7 @@ TopicPartition: TypeAlias = tuple[str, int]
 """A topic's name and a partition's index."""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ProducerIdAndEpoch:
+class ProducerIdAndEpoch(Struct, frozen=True, kw_only=True):
     """A producer id with its epoch."""
 
     producer_id: int
@@ -44,8 +44,7 @@ class _Transition(TypedDict):
     previous_producer_id: int
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TransactionMetadata:
+class TransactionMetadata(Struct, frozen=True, kw_only=True):
     """A transactional id at one moment. Times are milliseconds since 1970-01-01 UTC."""
 
     producer_id: int
@@ -57,7 +56,7 @@ class TransactionMetadata:
     next_producer_epoch: int = NO_PRODUCER_EPOCH
     """Of a two-phase commit (KIP-939); Kafka 4.3 reads and does not write it."""
     producer_epoch: int
-    last_producer_epoch: int = field(default=NO_PRODUCER_EPOCH, compare=False)
+    last_producer_epoch: int = NO_PRODUCER_EPOCH
     """The epoch that the producer had before its last InitProducerId or EndTxn. Kafka does not
     write it: after an election it is -1, and a repeated InitProducerId is fenced."""
     timeout_ms: int
@@ -67,6 +66,13 @@ class TransactionMetadata:
     last_update_ms: int
     client_version: int = 0
     """The ``transaction.version`` of the flow that the producer follows."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the log has the same of both; `last_producer_epoch` does not count."""
+        return isinstance(other, TransactionMetadata) and _logged(self) == _logged(other)
+
+    def __hash__(self) -> int:
+        return hash(_logged(self))
 
     @property
     def producer(self) -> ProducerIdAndEpoch:
@@ -199,3 +205,7 @@ def new_metadata(producer_id: int, timeout_ms: int, now_ms: int) -> TransactionM
         state=TransactionState.EMPTY,
         last_update_ms=now_ms,
     )
+
+
+def _logged(metadata: TransactionMetadata) -> tuple[object, ...]:
+    return astuple(replace(metadata, last_producer_epoch=NO_PRODUCER_EPOCH))

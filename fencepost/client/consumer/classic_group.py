@@ -14,10 +14,11 @@ A member that did not poll for ``max_poll_interval_ms`` leaves, and joins again 
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from fencepost.client.consumer.cluster_metadata import ClusterMetadata
 from fencepost.client.consumer.config import ConsumerConfig

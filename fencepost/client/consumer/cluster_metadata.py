@@ -7,9 +7,10 @@ known, and metadata is asked for until it has caught up.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.client.consumer.nodes import Address
 from fencepost.client.model import Partition
@@ -24,8 +25,7 @@ NO_EPOCH: Final = -1
 _NO_ID: Final = UUID(int=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderAndEpoch:
+class LeaderAndEpoch(Struct, frozen=True, kw_only=True):
     """A partition's leader, as far as it is known."""
 
     leader: int | None = None

@@ -10,9 +10,10 @@ OffsetFetch  OffsetCommit  brings
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeVar
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.client.consumer.cluster_metadata import ClusterMetadata
 from fencepost.client.consumer.config import ConsumerConfig
@@ -56,8 +57,7 @@ _NEWEST_BY_NAME: Final = 9
 """Of both."""
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Fetch:
+class _Fetch(Struct, kw_only=True, eq=False):
     """An OffsetFetch to be answered."""
 
     operation: Operation[Committed]
@@ -66,8 +66,7 @@ class _Fetch:
     in_flight: bool = False
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Commit:
+class _Commit(Struct, kw_only=True, eq=False):
     """An OffsetCommit to be answered."""
 
     operation: Operation[None]

@@ -1,8 +1,9 @@
 """What requests about assigned partitions act on: the state that a consumer's parts share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.client.consumer.assignment import Assignment
 from fencepost.client.consumer.cluster_metadata import ClusterMetadata
@@ -19,8 +20,7 @@ CONSUMER: Final = -1
 """The replica id of what is no replica."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ConsumerContext:
+class ConsumerContext(Struct, frozen=True, kw_only=True, eq=False):
     """The assigned partitions, and their leaders as metadata has them."""
 
     assignment: Assignment

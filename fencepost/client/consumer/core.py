@@ -12,9 +12,10 @@ last turn says.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from fencepost.client.batches import FetchedRecord
 from fencepost.client.consumer.assignment import Assignment

@@ -10,8 +10,9 @@ largest epoch down, as a follower does with its own log:
     nothing, or none smaller was fetched   unknown: the logs differ before all that is remembered
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.client.consumer.cluster_metadata import NO_EPOCH
 
@@ -19,15 +20,13 @@ MAX_EPOCHS: Final = 16
 """Elections between two of a consumer's fetches are few; an older epoch is forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
+class Divergence(Struct, frozen=True):
     """The first offset that differs from what was fetched; None: it is not known."""
 
     offset: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NextEpoch:
+class NextEpoch(Struct, frozen=True):
     """The epoch to ask about next."""
 
     epoch: int

@@ -14,9 +14,10 @@ that it names as aborted are left out here; markers always are.
     16       the addresses of leaders that the answer names (KIP-951)
 """
 
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct
 
 from fencepost.client.aborted_transactions import aborted_transactions
 from fencepost.client.batches import FetchedRecords, decode_records
@@ -50,8 +51,7 @@ _NEWEST_BY_NAME: Final = 12
 _NO_NODE: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Sent:
+class _Sent(Struct, frozen=True, kw_only=True, eq=False):
     """What a request asked of one partition."""
 
     partition: AssignedPartition

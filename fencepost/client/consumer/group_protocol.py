@@ -4,8 +4,9 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from fencepost.client.consumer.cluster_metadata import ClusterMetadata
 from fencepost.client.consumer.config import ConsumerConfig
@@ -16,8 +17,7 @@ from fencepost.client.consumer.requests import Turn
 from fencepost.client.model import ConsumerGroupMetadata, Partition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revoke:
+class Revoke(Struct, frozen=True, kw_only=True):
     """Partitions go to other members, once the application has let go of them."""
 
     partitions: frozenset[Partition]
@@ -27,8 +27,7 @@ class Revoke:
     """To be called when the application has let go."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assign:
+class Assign(Struct, frozen=True, kw_only=True):
     """The partitions of a new generation, all of them."""
 
     partitions: frozenset[Partition]

@@ -1,14 +1,14 @@
 """What a consumer hands out and takes: records, positions, offsets by time."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from fencepost.client.model import Partition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetAndMetadata:
+class OffsetAndMetadata(Struct, frozen=True, kw_only=True):
     """A position of a consumer, to be committed or sought (KIP-320, API Changes)."""
 
     offset: int
@@ -22,8 +22,7 @@ class OffsetAndMetadata:
     """Of the record before it, in ms; in KIP-320's earlier draft alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetAndTimestamp:
+class OffsetAndTimestamp(Struct, frozen=True, kw_only=True):
     """The first record at or after a timestamp."""
 
     offset: int
@@ -34,8 +33,7 @@ class OffsetAndTimestamp:
     that came after the lookup."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerRecord:
+class ConsumerRecord(Struct, frozen=True, kw_only=True):
     """A record that was consumed."""
 
     topic: str
@@ -50,8 +48,7 @@ class ConsumerRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerRecords:
+class ConsumerRecords(Struct, frozen=True, kw_only=True):
     """The records of a poll, those of each partition in their order."""
 
     by_partition: Mapping[Partition, Sequence[ConsumerRecord]] = field(
@@ -70,8 +67,7 @@ class ConsumerRecords:
         return sum(map(len, self.by_partition.values()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truncation:
+class Truncation(Struct, frozen=True, kw_only=True):
     """A truncation that a consumer has detected: records that it had passed are gone."""
 
     partition: Partition

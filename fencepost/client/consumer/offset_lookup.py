@@ -9,8 +9,9 @@ version  brings
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from fencepost.client.consumer.cluster_metadata import NO_EPOCH, ClusterMetadata
 from fencepost.client.consumer.config import ConsumerConfig
@@ -41,8 +42,7 @@ Found: TypeAlias = dict[Partition, OffsetAndTimestamp | None]
 """What was found for each partition; None where there is no such record."""
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Lookup:
+class _Lookup(Struct, kw_only=True, eq=False):
     """One partition's part of an operation."""
 
     partition: Partition

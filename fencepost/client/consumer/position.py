@@ -18,10 +18,12 @@ While a partition has a `Problem` nothing is sent for it: the application is tol
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.client.consumer.cluster_metadata import NO_EPOCH, LeaderAndEpoch
 from fencepost.client.consumer.epoch_cache import EpochCache
@@ -62,8 +64,7 @@ TRANSITIONS: Final[Mapping[FetchState, frozenset[FetchState]]] = MappingProxyTyp
 """The states that may follow each state."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Position(Struct, frozen=True, kw_only=True):
     """A place in a partition's log. A new object for each move: requests are told apart by it."""
 
     offset: int
@@ -94,18 +95,15 @@ class Position:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class OutOfRange:
+class OutOfRange(Struct, frozen=True):
     """The position is not in the log, and no policy moves it."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoOffset:
+class NoOffset(Struct, frozen=True):
     """Nothing is committed, and no policy says where to begin."""
 
 
-@dataclass(frozen=True, slots=True)
-class Corrupt:
+class Corrupt(Struct, frozen=True):
     """The batch at the position is broken."""
 
     reason: str

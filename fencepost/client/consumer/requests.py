@@ -1,9 +1,10 @@
 """Requests that the core wants sent, and the turns in which it decides on them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from fencepost.client.errors import KafkaClientError
 from fencepost.protocol.apis import Api
@@ -23,8 +24,7 @@ class Channel(Enum):
     OTHER = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Request:
+class Request(Struct, frozen=True, kw_only=True, eq=False):
     """A request to a node. Exactly one of its two callbacks is called, once.
 
     Both take the time in ms, on the clock of the core's turns.
@@ -58,8 +58,7 @@ def typed(answer: type[R], handle: Callable[[R, int], None]) -> Callable[[object
     return checked
 
 
-@dataclass(slots=True, kw_only=True)
-class Turn:
+class Turn(Struct, kw_only=True):
     """One pass over all that may be due."""
 
     now: int
@@ -82,8 +81,7 @@ class Turn:
         self.requests.append(request)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
+class Backoff(Struct, frozen=True, kw_only=True):
     """Pauses that double from attempt to attempt."""
 
     initial_ms: int
@@ -94,8 +92,7 @@ class Backoff:
         return min(self.initial_ms << min(attempts - 1, 20), self.max_ms)
 
 
-@dataclass(slots=True)
-class Retry:
+class Retry(Struct):
     """When something may be attempted again."""
 
     backoff: Backoff

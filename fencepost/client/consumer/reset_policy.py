@@ -13,10 +13,11 @@ truncation whose offset was found needs none, as every policy but none goes to t
 """
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 _DURATION: Final = re.compile(
     r"P(?=.)(?:(\d{1,9})D)?(?:T(?=.)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:[.,]\d{1,9})?)S)?)?",
@@ -71,8 +72,7 @@ _TARGETS: Final = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetPolicy:
+class ResetPolicy(Struct, frozen=True, kw_only=True):
     """A parsed ``auto_offset_reset``."""
 
     strategy: Strategy

@@ -15,7 +15,7 @@ Kafka's consumer takes the third for valid, and misses records. The offset may b
 first that differs, which only KIP-320's earlier draft finds, by its cache of epochs.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from fencepost.client.consumer.cluster_metadata import NO_EPOCH
 from fencepost.client.consumer.model import OffsetAndMetadata, Truncation
@@ -23,16 +23,14 @@ from fencepost.client.consumer.position import AssignedPartition, Position
 from fencepost.client.consumer.reset_policy import ResetPolicy, Situation
 
 
-@dataclass(frozen=True, slots=True)
-class Valid:
+class Valid(Struct, frozen=True):
     """The position is in the log."""
 
     epoch: int
     """The largest epoch of the log up to the position, at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Diverged:
+class Diverged(Struct, frozen=True):
     """The log was truncated below the position."""
 
     at: OffsetAndMetadata | None

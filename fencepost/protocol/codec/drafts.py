@@ -18,9 +18,10 @@ which gives the message classes the new fields; read the field in the handler.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from fencepost.protocol.apis import Api
@@ -43,8 +44,7 @@ WireType: TypeAlias = Literal[
 """As on the wire; ``presence`` is a tagged field without bytes, True where it is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class DraftField:
+class DraftField(Struct, frozen=True):
     """A field that the base version does not have, or has with another type.
 
     Where the message class has a field of this name already, which other versions use, it has to be
@@ -68,8 +68,7 @@ Layouts: TypeAlias = Mapping[str, Layout]
 """Layouts by the name of the message class."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftVersion:
+class DraftVersion(Struct, frozen=True, kw_only=True):
     """The schemas of one version of an API, request and answer."""
 
     base: int
@@ -82,8 +81,7 @@ class DraftVersion:
         return self.request if side == "request" else self.response
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Draft:
+class Draft(Struct, frozen=True, kw_only=True, eq=False):
     """A proposal's schemas."""
 
     name: str

@@ -11,11 +11,13 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from functools import cache
 from pkgutil import resolve_name
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
+
+from msgspec import NODEFAULT, Struct
 
 if TYPE_CHECKING:
     from fencepost.protocol.codec.drafts import Draft, DraftField, Layouts
@@ -55,8 +57,7 @@ _PLAIN: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSchema:
+class FieldSchema(Struct, frozen=True):
     """One field of a struct in one version."""
 
     name: str
@@ -69,11 +70,10 @@ class FieldSchema:
     struct: "StructSchema | None"
 
 
-@dataclass(frozen=True, slots=True)
-class StructSchema:
+class StructSchema(Struct, frozen=True):
     """A struct in one version: ``cls`` is ours, ``fields`` stand in wire order."""
 
-    cls: type
+    cls: type[Struct]
     flexible: bool
     fields: tuple[FieldSchema, ...]
     kio_class: Any
@@ -125,11 +125,10 @@ def _kio_schema(name: str, side: Side, version: int, layouts: "Layouts") -> Stru
     return _Schemas(vars(module), side, layouts).of_struct(kio_class)
 
 
-@dataclass(frozen=True, slots=True)
-class _Schemas:
+class _Schemas(Struct, frozen=True):
     """Makes the schemas of the structs of one message."""
 
-    classes: dict[str, Any]
+    classes: dict[str, type[Struct]]
     """Ours, by name."""
     side: Side
     layouts: "Layouts"
@@ -148,18 +147,18 @@ class _Schemas:
             ]
         return StructSchema(cls, kio_class.__flexible__, tuple(schemas), kio_class)
 
-    def _of_field(self, cls: type, f: Field[Any]) -> FieldSchema:
+    def _of_field(self, cls: type[Struct], f: Field[Any]) -> FieldSchema:
         inner, array, nullable = split_type(f.type)
         name = field_name(f)
         struct = self.of_struct(inner) if is_dataclass(inner) else None
         kind = "struct" if struct else _wire_type(f.metadata["kafka_type"], self.side)
         nullable = nullable and kind not in ("uuid", "int64")
         tag = f.metadata.get("tag")
-        return FieldSchema(name, kind, array, nullable, tag, _default(cls, name), struct)
+        return FieldSchema(name, kind, array, nullable, tag, default_value(cls, name), struct)
 
 
-def _draft_field_schema(cls: type, f: "DraftField") -> FieldSchema:
-    default = _default(cls, f.name)
+def _draft_field_schema(cls: type[Struct], f: "DraftField") -> FieldSchema:
+    default = default_value(cls, f.name)
     if (type(default), default) != (type(f.default), f.default):
         raise ValueError(f"{cls.__name__}.{f.name} is {default!r} by default, not {f.default!r}")
     if f.kind == "presence" and f.tag is None:
@@ -167,9 +166,14 @@ def _draft_field_schema(cls: type, f: "DraftField") -> FieldSchema:
     return FieldSchema(f.name, f.kind, f.array, f.nullable, f.tag, default, None)
 
 
-def _default(cls: Any, name: str) -> object:
-    field: Field[Any] = cls.__dataclass_fields__[name]
-    return field.default
+def default_value(cls: type[Struct], name: str) -> object:
+    """What a field is by default; ``NODEFAULT`` where it has to be given.
+
+    :raises KeyError: When the struct has no such field.
+    """
+    names, defaults = cls.__struct_fields__, cls.__struct_defaults__
+    given = dict.fromkeys(names[: len(names) - len(defaults)], NODEFAULT)
+    return {**given, **dict(zip(names[len(given) :], defaults, strict=True))}[name]
 
 
 def _wire_type(kafka_type: str, side: Side) -> str:

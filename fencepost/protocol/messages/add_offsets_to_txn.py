@@ -3,18 +3,16 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AddOffsetsToTxnRequest:
+class AddOffsetsToTxnRequest(Struct, frozen=True, kw_only=True):
     transactional_id: str = ""
     producer_id: int = 0
     producer_epoch: int = 0
     group_id: str = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AddOffsetsToTxnResponse:
+class AddOffsetsToTxnResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -3,17 +3,15 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AddPartitionsToTxnTopic:
+class AddPartitionsToTxnTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[int, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AddPartitionsToTxnTransaction:
+class AddPartitionsToTxnTransaction(Struct, frozen=True, kw_only=True):
     transactional_id: str = ""  # v4+
     producer_id: int = 0  # v4+
     producer_epoch: int = 0  # v4+
@@ -21,8 +19,7 @@ class AddPartitionsToTxnTransaction:
     topics: tuple[AddPartitionsToTxnTopic, ...] = ()  # v4+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AddPartitionsToTxnRequest:
+class AddPartitionsToTxnRequest(Struct, frozen=True, kw_only=True):
     v3_and_below_transactional_id: str = ""  # v0-v3
     v3_and_below_producer_id: int = 0  # v0-v3
     v3_and_below_producer_epoch: int = 0  # v0-v3
@@ -30,26 +27,22 @@ class AddPartitionsToTxnRequest:
     transactions: tuple[AddPartitionsToTxnTransaction, ...] = ()  # v4+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AddPartitionsToTxnPartitionResult:
+class AddPartitionsToTxnPartitionResult(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     partition_error_code: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AddPartitionsToTxnTopicResult:
+class AddPartitionsToTxnTopicResult(Struct, frozen=True, kw_only=True):
     name: str = ""
     results_by_partition: tuple[AddPartitionsToTxnPartitionResult, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AddPartitionsToTxnResult:
+class AddPartitionsToTxnResult(Struct, frozen=True, kw_only=True):
     transactional_id: str = ""  # v4+
     topic_results: tuple[AddPartitionsToTxnTopicResult, ...] = ()  # v4+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AddPartitionsToTxnResponse:
+class AddPartitionsToTxnResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     results_by_topic_v3_and_below: tuple[AddPartitionsToTxnTopicResult, ...] = ()  # v0-v3
     error_code: int = 0  # v4+

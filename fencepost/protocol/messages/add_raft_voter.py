@@ -5,18 +5,16 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class Listener:
+class Listener(Struct, frozen=True, kw_only=True):
     name: str = ""
     host: str = ""
     port: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AddRaftVoterRequest:
+class AddRaftVoterRequest(Struct, frozen=True, kw_only=True):
     cluster_id: str | None = ""
     timeout_ms: int = 0
     voter_id: int = 0
@@ -25,8 +23,7 @@ class AddRaftVoterRequest:
     ack_when_committed: bool = True  # v1+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AddRaftVoterResponse:
+class AddRaftVoterResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""

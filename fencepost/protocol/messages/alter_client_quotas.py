@@ -3,42 +3,36 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class EntityData:
+class EntityData(Struct, frozen=True, kw_only=True):
     entity_type: str = ""
     entity_name: str | None = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OpData:
+class OpData(Struct, frozen=True, kw_only=True):
     key: str = ""
     value: float = 0.0
     remove: bool = False
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class EntryData:
+class EntryData(Struct, frozen=True, kw_only=True):
     entity: tuple[EntityData, ...] = ()
     ops: tuple[OpData, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterClientQuotasRequest:
+class AlterClientQuotasRequest(Struct, frozen=True, kw_only=True):
     entries: tuple[EntryData, ...] = ()
     validate_only: bool = False
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ResponseEntryData:
+class ResponseEntryData(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     error_message: str | None = ""
     entity: tuple[EntityData, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterClientQuotasResponse:
+class AlterClientQuotasResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     entries: tuple[ResponseEntryData, ...] = ()

@@ -3,37 +3,32 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterableConfig:
+class AlterableConfig(Struct, frozen=True, kw_only=True):
     name: str = ""
     value: str | None = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterConfigsResource:
+class AlterConfigsResource(Struct, frozen=True, kw_only=True):
     resource_type: int = 0
     resource_name: str = ""
     configs: tuple[AlterableConfig, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterConfigsRequest:
+class AlterConfigsRequest(Struct, frozen=True, kw_only=True):
     resources: tuple[AlterConfigsResource, ...] = ()
     validate_only: bool = False
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterConfigsResourceResponse:
+class AlterConfigsResourceResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     error_message: str | None = ""
     resource_type: int = 0
     resource_name: str = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterConfigsResponse:
+class AlterConfigsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     responses: tuple[AlterConfigsResourceResponse, ...] = ()

@@ -3,43 +3,37 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ReassignablePartition:
+class ReassignablePartition(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     replicas: tuple[int, ...] | None = None
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ReassignableTopic:
+class ReassignableTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[ReassignablePartition, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterPartitionReassignmentsRequest:
+class AlterPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True):
     timeout_ms: int = 60000
     topics: tuple[ReassignableTopic, ...] = ()
     allow_replication_factor_change: bool = True  # v1+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ReassignablePartitionResponse:
+class ReassignablePartitionResponse(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ReassignableTopicResponse:
+class ReassignableTopicResponse(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[ReassignablePartitionResponse, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterPartitionReassignmentsResponse:
+class AlterPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""

@@ -3,39 +3,33 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterReplicaLogDirTopic:
+class AlterReplicaLogDirTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[int, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterReplicaLogDir:
+class AlterReplicaLogDir(Struct, frozen=True, kw_only=True):
     path: str = ""
     topics: tuple[AlterReplicaLogDirTopic, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterReplicaLogDirsRequest:
+class AlterReplicaLogDirsRequest(Struct, frozen=True, kw_only=True):
     dirs: tuple[AlterReplicaLogDir, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterReplicaLogDirPartitionResult:
+class AlterReplicaLogDirPartitionResult(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     error_code: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterReplicaLogDirTopicResult:
+class AlterReplicaLogDirTopicResult(Struct, frozen=True, kw_only=True):
     topic_name: str = ""
     partitions: tuple[AlterReplicaLogDirPartitionResult, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterReplicaLogDirsResponse:
+class AlterReplicaLogDirsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     results: tuple[AlterReplicaLogDirTopicResult, ...] = ()

@@ -3,17 +3,15 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ScramCredentialDeletion:
+class ScramCredentialDeletion(Struct, frozen=True, kw_only=True):
     name: str = ""
     mechanism: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ScramCredentialUpsertion:
+class ScramCredentialUpsertion(Struct, frozen=True, kw_only=True):
     name: str = ""
     mechanism: int = 0
     iterations: int = 0
@@ -21,20 +19,17 @@ class ScramCredentialUpsertion:
     salted_password: bytes = b""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterUserScramCredentialsRequest:
+class AlterUserScramCredentialsRequest(Struct, frozen=True, kw_only=True):
     deletions: tuple[ScramCredentialDeletion, ...] = ()
     upsertions: tuple[ScramCredentialUpsertion, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterUserScramCredentialsResult:
+class AlterUserScramCredentialsResult(Struct, frozen=True, kw_only=True):
     user: str = ""
     error_code: int = 0
     error_message: str | None = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AlterUserScramCredentialsResponse:
+class AlterUserScramCredentialsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     results: tuple[AlterUserScramCredentialsResult, ...] = ()

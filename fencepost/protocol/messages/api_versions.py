@@ -3,39 +3,34 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ApiVersionsRequest:
+class ApiVersionsRequest(Struct, frozen=True, kw_only=True):
     client_software_name: str = ""  # v3+
     client_software_version: str = ""  # v3+
     dialect_requested: bool = False  # kip-320-draft
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ApiVersion:
+class ApiVersion(Struct, frozen=True, kw_only=True):
     api_key: int = 0
     min_version: int = 0
     max_version: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class SupportedFeatureKey:
+class SupportedFeatureKey(Struct, frozen=True, kw_only=True):
     name: str = ""  # v3+
     min_version: int = 0  # v3+
     max_version: int = 0  # v3+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class FinalizedFeatureKey:
+class FinalizedFeatureKey(Struct, frozen=True, kw_only=True):
     name: str = ""  # v3+
     max_version_level: int = 0  # v3+
     min_version_level: int = 0  # v3+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ApiVersionsResponse:
+class ApiVersionsResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     api_keys: tuple[ApiVersion, ...] = ()
     throttle_time_ms: int = 0  # v1+

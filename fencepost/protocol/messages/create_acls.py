@@ -3,11 +3,10 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AclCreation:
+class AclCreation(Struct, frozen=True, kw_only=True):
     resource_type: int = 0
     resource_name: str = ""
     resource_pattern_type: int = 3
@@ -17,18 +16,15 @@ class AclCreation:
     permission_type: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreateAclsRequest:
+class CreateAclsRequest(Struct, frozen=True, kw_only=True):
     creations: tuple[AclCreation, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AclCreationResult:
+class AclCreationResult(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     error_message: str | None = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreateAclsResponse:
+class CreateAclsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     results: tuple[AclCreationResult, ...] = ()

@@ -3,25 +3,22 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreatableRenewers:
+class CreatableRenewers(Struct, frozen=True, kw_only=True):
     principal_type: str = ""
     principal_name: str = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreateDelegationTokenRequest:
+class CreateDelegationTokenRequest(Struct, frozen=True, kw_only=True):
     renewers: tuple[CreatableRenewers, ...] = ()
     max_lifetime_ms: int = 0
     owner_principal_type: str | None = ""  # v3+
     owner_principal_name: str | None = ""  # v3+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreateDelegationTokenResponse:
+class CreateDelegationTokenResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     principal_type: str = ""
     principal_name: str = ""

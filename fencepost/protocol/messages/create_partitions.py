@@ -3,36 +3,31 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsAssignment:
+class CreatePartitionsAssignment(Struct, frozen=True, kw_only=True):
     broker_ids: tuple[int, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsTopic:
+class CreatePartitionsTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     count: int = 0
     assignments: tuple[CreatePartitionsAssignment, ...] | None = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsRequest:
+class CreatePartitionsRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[CreatePartitionsTopic, ...] = ()
     timeout_ms: int = 0
     validate_only: bool = False
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsTopicResult:
+class CreatePartitionsTopicResult(Struct, frozen=True, kw_only=True):
     name: str = ""
     error_code: int = 0
     error_message: str | None = None
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsResponse:
+class CreatePartitionsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     results: tuple[CreatePartitionsTopicResult, ...] = ()

@@ -5,23 +5,20 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreatableReplicaAssignment:
+class CreatableReplicaAssignment(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     broker_ids: tuple[int, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreatableTopicConfig:
+class CreatableTopicConfig(Struct, frozen=True, kw_only=True):
     name: str = ""
     value: str | None = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreatableTopic:
+class CreatableTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     num_partitions: int = 0
     replication_factor: int = 0
@@ -29,15 +26,13 @@ class CreatableTopic:
     configs: tuple[CreatableTopicConfig, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreateTopicsRequest:
+class CreateTopicsRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[CreatableTopic, ...] = ()
     timeout_ms: int = 60000
     validate_only: bool = False
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreatableTopicConfigs:
+class CreatableTopicConfigs(Struct, frozen=True, kw_only=True):
     name: str = ""  # v5+
     value: str | None = ""  # v5+
     read_only: bool = False  # v5+
@@ -45,8 +40,7 @@ class CreatableTopicConfigs:
     is_sensitive: bool = False  # v5+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreatableTopicResult:
+class CreatableTopicResult(Struct, frozen=True, kw_only=True):
     name: str = ""
     error_code: int = 0
     error_message: str | None = ""
@@ -57,7 +51,6 @@ class CreatableTopicResult:
     topic_id: UUID | None = None  # v7+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CreateTopicsResponse:
+class CreateTopicsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     topics: tuple[CreatableTopicResult, ...] = ()

@@ -3,11 +3,10 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteAclsFilter:
+class DeleteAclsFilter(Struct, frozen=True, kw_only=True):
     resource_type_filter: int = 0
     resource_name_filter: str | None = ""
     pattern_type_filter: int = 3
@@ -17,13 +16,11 @@ class DeleteAclsFilter:
     permission_type: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteAclsRequest:
+class DeleteAclsRequest(Struct, frozen=True, kw_only=True):
     filters: tuple[DeleteAclsFilter, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteAclsMatchingAcl:
+class DeleteAclsMatchingAcl(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     error_message: str | None = ""
     resource_type: int = 0
@@ -35,14 +32,12 @@ class DeleteAclsMatchingAcl:
     permission_type: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteAclsFilterResult:
+class DeleteAclsFilterResult(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     error_message: str | None = ""
     matching_acls: tuple[DeleteAclsMatchingAcl, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteAclsResponse:
+class DeleteAclsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     filter_results: tuple[DeleteAclsFilterResult, ...] = ()

@@ -3,21 +3,18 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteGroupsRequest:
+class DeleteGroupsRequest(Struct, frozen=True, kw_only=True):
     groups_names: tuple[str, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeletableGroupResult:
+class DeletableGroupResult(Struct, frozen=True, kw_only=True):
     group_id: str = ""
     error_code: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteGroupsResponse:
+class DeleteGroupsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     results: tuple[DeletableGroupResult, ...] = ()

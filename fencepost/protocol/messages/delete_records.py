@@ -3,41 +3,35 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsPartition:
+class DeleteRecordsPartition(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     offset: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsTopic:
+class DeleteRecordsTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[DeleteRecordsPartition, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsRequest:
+class DeleteRecordsRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[DeleteRecordsTopic, ...] = ()
     timeout_ms: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsPartitionResult:
+class DeleteRecordsPartitionResult(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     low_watermark: int = 0
     error_code: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsTopicResult:
+class DeleteRecordsTopicResult(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[DeleteRecordsPartitionResult, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteRecordsResponse:
+class DeleteRecordsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     topics: tuple[DeleteRecordsTopicResult, ...] = ()

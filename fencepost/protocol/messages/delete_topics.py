@@ -5,31 +5,27 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteTopicState:
+class DeleteTopicState(Struct, frozen=True, kw_only=True):
     name: str | None = None  # v6+
     topic_id: UUID | None = None  # v6+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteTopicsRequest:
+class DeleteTopicsRequest(Struct, frozen=True, kw_only=True):
     topic_names: tuple[str, ...] = ()  # v1-v5
     timeout_ms: int = 0
     topics: tuple[DeleteTopicState, ...] = ()  # v6+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeletableTopicResult:
+class DeletableTopicResult(Struct, frozen=True, kw_only=True):
     name: str | None = ""
     error_code: int = 0
     error_message: str | None = None  # v5+
     topic_id: UUID | None = None  # v6+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DeleteTopicsResponse:
+class DeleteTopicsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     responses: tuple[DeletableTopicResult, ...] = ()

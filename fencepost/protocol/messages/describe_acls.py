@@ -3,11 +3,10 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeAclsRequest:
+class DescribeAclsRequest(Struct, frozen=True, kw_only=True):
     resource_type_filter: int = 0
     resource_name_filter: str | None = ""
     pattern_type_filter: int = 3
@@ -17,24 +16,21 @@ class DescribeAclsRequest:
     permission_type: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AclDescription:
+class AclDescription(Struct, frozen=True, kw_only=True):
     principal: str = ""
     host: str = ""
     operation: int = 0
     permission_type: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeAclsResource:
+class DescribeAclsResource(Struct, frozen=True, kw_only=True):
     resource_type: int = 0
     resource_name: str = ""
     pattern_type: int = 3
     acls: tuple[AclDescription, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeAclsResponse:
+class DescribeAclsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""

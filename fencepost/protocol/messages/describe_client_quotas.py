@@ -3,42 +3,36 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ComponentData:
+class ComponentData(Struct, frozen=True, kw_only=True):
     entity_type: str = ""
     match_type: int = 0
     match: str | None = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeClientQuotasRequest:
+class DescribeClientQuotasRequest(Struct, frozen=True, kw_only=True):
     components: tuple[ComponentData, ...] = ()
     strict: bool = False
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class EntityData:
+class EntityData(Struct, frozen=True, kw_only=True):
     entity_type: str = ""
     entity_name: str | None = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ValueData:
+class ValueData(Struct, frozen=True, kw_only=True):
     key: str = ""
     value: float = 0.0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class EntryData:
+class EntryData(Struct, frozen=True, kw_only=True):
     entity: tuple[EntityData, ...] = ()
     values: tuple[ValueData, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeClientQuotasResponse:
+class DescribeClientQuotasResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""

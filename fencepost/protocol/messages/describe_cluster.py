@@ -3,18 +3,16 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeClusterRequest:
+class DescribeClusterRequest(Struct, frozen=True, kw_only=True):
     include_cluster_authorized_operations: bool = False
     endpoint_type: int = 1  # v1+
     include_fenced_brokers: bool = False  # v2+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeClusterBroker:
+class DescribeClusterBroker(Struct, frozen=True, kw_only=True):
     broker_id: int = 0
     host: str = ""
     port: int = 0
@@ -22,8 +20,7 @@ class DescribeClusterBroker:
     is_fenced: bool = False  # v2+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeClusterResponse:
+class DescribeClusterResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = None

@@ -3,32 +3,28 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResource:
+class DescribeConfigsResource(Struct, frozen=True, kw_only=True):
     resource_type: int = 0
     resource_name: str = ""
     configuration_keys: tuple[str, ...] | None = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsRequest:
+class DescribeConfigsRequest(Struct, frozen=True, kw_only=True):
     resources: tuple[DescribeConfigsResource, ...] = ()
     include_synonyms: bool = False
     include_documentation: bool = False  # v3+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsSynonym:
+class DescribeConfigsSynonym(Struct, frozen=True, kw_only=True):
     name: str = ""
     value: str | None = ""
     source: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResourceResult:
+class DescribeConfigsResourceResult(Struct, frozen=True, kw_only=True):
     name: str = ""
     value: str | None = ""
     read_only: bool = False
@@ -39,8 +35,7 @@ class DescribeConfigsResourceResult:
     documentation: str | None = ""  # v3+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResult:
+class DescribeConfigsResult(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     error_message: str | None = ""
     resource_type: int = 0
@@ -48,7 +43,6 @@ class DescribeConfigsResult:
     configs: tuple[DescribeConfigsResourceResult, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeConfigsResponse:
+class DescribeConfigsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     results: tuple[DescribeConfigsResult, ...] = ()

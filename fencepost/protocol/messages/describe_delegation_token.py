@@ -3,28 +3,24 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeDelegationTokenOwner:
+class DescribeDelegationTokenOwner(Struct, frozen=True, kw_only=True):
     principal_type: str = ""
     principal_name: str = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeDelegationTokenRequest:
+class DescribeDelegationTokenRequest(Struct, frozen=True, kw_only=True):
     owners: tuple[DescribeDelegationTokenOwner, ...] | None = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribedDelegationTokenRenewer:
+class DescribedDelegationTokenRenewer(Struct, frozen=True, kw_only=True):
     principal_type: str = ""
     principal_name: str = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribedDelegationToken:
+class DescribedDelegationToken(Struct, frozen=True, kw_only=True):
     principal_type: str = ""
     principal_name: str = ""
     issue_timestamp: int = 0
@@ -37,8 +33,7 @@ class DescribedDelegationToken:
     token_requester_principal_name: str = ""  # v3+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeDelegationTokenResponse:
+class DescribeDelegationTokenResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     tokens: tuple[DescribedDelegationToken, ...] = ()
     throttle_time_ms: int = 0

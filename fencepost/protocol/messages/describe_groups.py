@@ -3,17 +3,15 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeGroupsRequest:
+class DescribeGroupsRequest(Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     include_authorized_operations: bool = False  # v3+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribedGroupMember:
+class DescribedGroupMember(Struct, frozen=True, kw_only=True):
     member_id: str = ""
     client_id: str = ""
     client_host: str = ""
@@ -22,8 +20,7 @@ class DescribedGroupMember:
     group_instance_id: str | None = None  # v4+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribedGroup:
+class DescribedGroup(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     group_id: str = ""
     group_state: str = ""
@@ -34,7 +31,6 @@ class DescribedGroup:
     error_message: str | None = None  # v6+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeGroupsResponse:
+class DescribeGroupsResponse(Struct, frozen=True, kw_only=True):
     groups: tuple[DescribedGroup, ...] = ()
     throttle_time_ms: int = 0  # v1+

@@ -3,36 +3,31 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribableLogDirTopic:
+class DescribableLogDirTopic(Struct, frozen=True, kw_only=True):
     topic: str = ""
     partitions: tuple[int, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsRequest:
+class DescribeLogDirsRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[DescribableLogDirTopic, ...] | None = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsPartition:
+class DescribeLogDirsPartition(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     partition_size: int = 0
     offset_lag: int = 0
     is_future_key: bool = False
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsTopic:
+class DescribeLogDirsTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[DescribeLogDirsPartition, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsResult:
+class DescribeLogDirsResult(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     log_dir: str = ""
     topics: tuple[DescribeLogDirsTopic, ...] = ()
@@ -41,8 +36,7 @@ class DescribeLogDirsResult:
     is_cordoned: bool = False  # v5+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeLogDirsResponse:
+class DescribeLogDirsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     results: tuple[DescribeLogDirsResult, ...] = ()
     error_code: int = 0  # v3+

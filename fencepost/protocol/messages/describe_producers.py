@@ -3,22 +3,19 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TopicRequest:
+class TopicRequest(Struct, frozen=True, kw_only=True):
     name: str = ""
     partition_indexes: tuple[int, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeProducersRequest:
+class DescribeProducersRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[TopicRequest, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ProducerState:
+class ProducerState(Struct, frozen=True, kw_only=True):
     producer_id: int = 0
     producer_epoch: int = 0
     last_sequence: int = -1
@@ -27,21 +24,18 @@ class ProducerState:
     current_txn_start_offset: int = -1
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class PartitionResponse:
+class PartitionResponse(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
     active_producers: tuple[ProducerState, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TopicResponse:
+class TopicResponse(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[PartitionResponse, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeProducersResponse:
+class DescribeProducersResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     topics: tuple[TopicResponse, ...] = ()

@@ -5,27 +5,23 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class PartitionData:
+class PartitionData(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TopicData:
+class TopicData(Struct, frozen=True, kw_only=True):
     topic_name: str = ""
     partitions: tuple[PartitionData, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeQuorumRequest:
+class DescribeQuorumRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[TopicData, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ReplicaState:
+class ReplicaState(Struct, frozen=True, kw_only=True):
     replica_id: int = 0
     log_end_offset: int = 0
     last_fetch_timestamp: int = -1  # v1+
@@ -33,8 +29,7 @@ class ReplicaState:
     replica_directory_id: UUID | None = None  # v2+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ResponsePartitionData:
+class ResponsePartitionData(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     error_code: int = 0
     leader_id: int = 0
@@ -45,27 +40,23 @@ class ResponsePartitionData:
     error_message: str | None = ""  # v2+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ResponseTopicData:
+class ResponseTopicData(Struct, frozen=True, kw_only=True):
     topic_name: str = ""
     partitions: tuple[ResponsePartitionData, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class Listener:
+class Listener(Struct, frozen=True, kw_only=True):
     name: str = ""  # v2+
     host: str = ""  # v2+
     port: int = 0  # v2+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     node_id: int = 0  # v2+
     listeners: tuple[Listener, ...] = ()  # v2+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeQuorumResponse:
+class DescribeQuorumResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     topics: tuple[ResponseTopicData, ...] = ()
     error_message: str | None = ""  # v2+

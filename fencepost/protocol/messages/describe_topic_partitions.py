@@ -5,29 +5,25 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TopicRequest:
+class TopicRequest(Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class Cursor:
+class Cursor(Struct, frozen=True, kw_only=True):
     topic_name: str = ""
     partition_index: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeTopicPartitionsRequest:
+class DescribeTopicPartitionsRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[TopicRequest, ...] = ()
     response_partition_limit: int = 2000
     cursor: Cursor | None = None
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeTopicPartitionsResponsePartition:
+class DescribeTopicPartitionsResponsePartition(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     partition_index: int = 0
     leader_id: int = 0
@@ -39,8 +35,7 @@ class DescribeTopicPartitionsResponsePartition:
     offline_replicas: tuple[int, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeTopicPartitionsResponseTopic:
+class DescribeTopicPartitionsResponseTopic(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     name: str | None = ""
     topic_id: UUID | None = None
@@ -49,8 +44,7 @@ class DescribeTopicPartitionsResponseTopic:
     topic_authorized_operations: int = -2147483648
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeTopicPartitionsResponse:
+class DescribeTopicPartitionsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = ()
     next_cursor: Cursor | None = None

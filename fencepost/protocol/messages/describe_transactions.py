@@ -3,22 +3,19 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeTransactionsRequest:
+class DescribeTransactionsRequest(Struct, frozen=True, kw_only=True):
     transactional_ids: tuple[str, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TopicData:
+class TopicData(Struct, frozen=True, kw_only=True):
     topic: str = ""
     partitions: tuple[int, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TransactionState:
+class TransactionState(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     transactional_id: str = ""
     transaction_state: str = ""
@@ -29,7 +26,6 @@ class TransactionState:
     topics: tuple[TopicData, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeTransactionsResponse:
+class DescribeTransactionsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     transaction_states: tuple[TransactionState, ...] = ()

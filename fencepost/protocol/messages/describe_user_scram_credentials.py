@@ -3,35 +3,30 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class UserName:
+class UserName(Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeUserScramCredentialsRequest:
+class DescribeUserScramCredentialsRequest(Struct, frozen=True, kw_only=True):
     users: tuple[UserName, ...] | None = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class CredentialInfo:
+class CredentialInfo(Struct, frozen=True, kw_only=True):
     mechanism: int = 0
     iterations: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeUserScramCredentialsResult:
+class DescribeUserScramCredentialsResult(Struct, frozen=True, kw_only=True):
     user: str = ""
     error_code: int = 0
     error_message: str | None = ""
     credential_infos: tuple[CredentialInfo, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class DescribeUserScramCredentialsResponse:
+class DescribeUserScramCredentialsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""

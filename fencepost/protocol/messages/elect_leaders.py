@@ -3,37 +3,32 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TopicPartitions:
+class TopicPartitions(Struct, frozen=True, kw_only=True):
     topic: str = ""
     partitions: tuple[int, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ElectLeadersRequest:
+class ElectLeadersRequest(Struct, frozen=True, kw_only=True):
     topic_partitions: tuple[TopicPartitions, ...] | None = ()
     timeout_ms: int = 60000
     election_type: int = 0  # v1+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class PartitionResult:
+class PartitionResult(Struct, frozen=True, kw_only=True):
     partition_id: int = 0
     error_code: int = 0
     error_message: str | None = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ReplicaElectionResult:
+class ReplicaElectionResult(Struct, frozen=True, kw_only=True):
     topic: str = ""
     partition_result: tuple[PartitionResult, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ElectLeadersResponse:
+class ElectLeadersResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     replica_election_results: tuple[ReplicaElectionResult, ...] = ()
     error_code: int = 0  # v1+

@@ -3,19 +3,17 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class EndTxnRequest:
+class EndTxnRequest(Struct, frozen=True, kw_only=True):
     transactional_id: str = ""
     producer_id: int = 0
     producer_epoch: int = 0
     committed: bool = False
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class EndTxnResponse:
+class EndTxnResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     producer_id: int = -1  # v5+

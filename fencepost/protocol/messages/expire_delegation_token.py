@@ -3,17 +3,15 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ExpireDelegationTokenRequest:
+class ExpireDelegationTokenRequest(Struct, frozen=True, kw_only=True):
     hmac: bytes = b""
     expiry_time_period_ms: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ExpireDelegationTokenResponse:
+class ExpireDelegationTokenResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     expiry_timestamp: int = 0
     throttle_time_ms: int = 0

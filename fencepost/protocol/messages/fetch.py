@@ -5,12 +5,12 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
+from msgspec import Struct
+
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.messages import struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class FetchPartition:
+class FetchPartition(Struct, frozen=True, kw_only=True):
     partition: int = 0
     fetch_offset: int = 0
     partition_max_bytes: int = 0
@@ -21,28 +21,24 @@ class FetchPartition:
     high_watermark: int = 9223372036854775807  # v18+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class FetchTopic:
+class FetchTopic(Struct, frozen=True, kw_only=True):
     topic: str = ""  # v4-v12
     partitions: tuple[FetchPartition, ...] = ()
     topic_id: UUID | None = None  # v13+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ForgottenTopic:
+class ForgottenTopic(Struct, frozen=True, kw_only=True):
     topic: str = ""  # v7-v12
     partitions: tuple[int, ...] = ()  # v7+
     topic_id: UUID | None = None  # v13+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ReplicaState:
+class ReplicaState(Struct, frozen=True, kw_only=True):
     replica_id: int = -1  # v15+
     replica_epoch: int = -1  # v15+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class FetchRequest:
+class FetchRequest(Struct, frozen=True, kw_only=True):
     replica_id: int = -1  # v4-v14
     max_wait_ms: int = 0
     min_bytes: int = 0
@@ -57,32 +53,27 @@ class FetchRequest:
     replica_state: ReplicaState = ReplicaState()  # v15+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class AbortedTransaction:
+class AbortedTransaction(Struct, frozen=True, kw_only=True):
     producer_id: int = 0
     first_offset: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class EpochEndOffset:
+class EpochEndOffset(Struct, frozen=True, kw_only=True):
     epoch: int = -1  # v12+
     end_offset: int = -1  # v12+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class LeaderIdAndEpoch:
+class LeaderIdAndEpoch(Struct, frozen=True, kw_only=True):
     leader_id: int = -1  # v12+
     leader_epoch: int = -1  # v12+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class SnapshotId:
+class SnapshotId(Struct, frozen=True, kw_only=True):
     end_offset: int = -1  # v12+
     epoch: int = -1  # v12+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class PartitionData:
+class PartitionData(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     error_code: int = 0
     high_watermark: int = 0
@@ -96,23 +87,20 @@ class PartitionData:
     snapshot_id: SnapshotId = SnapshotId()  # v12+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class FetchableTopicResponse:
+class FetchableTopicResponse(Struct, frozen=True, kw_only=True):
     topic: str = ""  # v4-v12
     partitions: tuple[PartitionData, ...] = ()
     topic_id: UUID | None = None  # v13+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class NodeEndpoint:
+class NodeEndpoint(Struct, frozen=True, kw_only=True):
     node_id: int = 0  # v16+
     host: str = ""  # v16+
     port: int = 0  # v16+
     rack: str | None = None  # v16+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class FetchResponse:
+class FetchResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     responses: tuple[FetchableTopicResponse, ...] = ()
     error_code: int = 0  # v7+

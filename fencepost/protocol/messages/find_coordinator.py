@@ -3,18 +3,16 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class FindCoordinatorRequest:
+class FindCoordinatorRequest(Struct, frozen=True, kw_only=True):
     key: str = ""  # v0-v3
     key_type: int = 0  # v1+
     coordinator_keys: tuple[str, ...] = ()  # v4+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class Coordinator:
+class Coordinator(Struct, frozen=True, kw_only=True):
     key: str = ""  # v4+
     node_id: int = 0  # v4+
     host: str = ""  # v4+
@@ -23,8 +21,7 @@ class Coordinator:
     error_message: str | None = ""  # v4+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class FindCoordinatorResponse:
+class FindCoordinatorResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0  # v0-v3
     node_id: int = 0  # v0-v3
     host: str = ""  # v0-v3

@@ -3,11 +3,10 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class InitProducerIdRequest:
+class InitProducerIdRequest(Struct, frozen=True, kw_only=True):
     transactional_id: str | None = ""
     transaction_timeout_ms: int = 0
     producer_id: int = -1  # v3+
@@ -16,8 +15,7 @@ class InitProducerIdRequest:
     keep_prepared_txn: bool = False  # v6+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class InitProducerIdResponse:
+class InitProducerIdResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     producer_id: int = -1

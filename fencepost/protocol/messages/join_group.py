@@ -3,17 +3,15 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class JoinGroupRequestProtocol:
+class JoinGroupRequestProtocol(Struct, frozen=True, kw_only=True):
     name: str = ""
     metadata: bytes = b""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class JoinGroupRequest:
+class JoinGroupRequest(Struct, frozen=True, kw_only=True):
     group_id: str = ""
     session_timeout_ms: int = 0
     member_id: str = ""
@@ -24,15 +22,13 @@ class JoinGroupRequest:
     reason: str | None = None  # v8+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class JoinGroupResponseMember:
+class JoinGroupResponseMember(Struct, frozen=True, kw_only=True):
     member_id: str = ""
     metadata: bytes = b""
     group_instance_id: str | None = None  # v5+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class JoinGroupResponse:
+class JoinGroupResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     generation_id: int = -1
     protocol_name: str | None = ""

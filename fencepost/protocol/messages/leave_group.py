@@ -3,32 +3,28 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class MemberIdentity:
+class MemberIdentity(Struct, frozen=True, kw_only=True):
     member_id: str = ""  # v3+
     group_instance_id: str | None = None  # v3+
     reason: str | None = None  # v5+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class LeaveGroupRequest:
+class LeaveGroupRequest(Struct, frozen=True, kw_only=True):
     group_id: str = ""
     member_id: str = ""  # v0-v2
     members: tuple[MemberIdentity, ...] = ()  # v3+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class MemberResponse:
+class MemberResponse(Struct, frozen=True, kw_only=True):
     member_id: str = ""  # v3+
     group_instance_id: str | None = ""  # v3+
     error_code: int = 0  # v3+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class LeaveGroupResponse:
+class LeaveGroupResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     throttle_time_ms: int = 0  # v1+
     members: tuple[MemberResponse, ...] = ()  # v3+

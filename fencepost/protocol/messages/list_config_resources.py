@@ -3,22 +3,19 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListConfigResourcesRequest:
+class ListConfigResourcesRequest(Struct, frozen=True, kw_only=True):
     resource_types: tuple[int, ...] = ()  # v1+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ConfigResource:
+class ConfigResource(Struct, frozen=True, kw_only=True):
     resource_name: str = ""
     resource_type: int = 16  # v1+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListConfigResourcesResponse:
+class ListConfigResourcesResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     config_resources: tuple[ConfigResource, ...] = ()

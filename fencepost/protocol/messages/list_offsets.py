@@ -3,32 +3,28 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListOffsetsPartition:
+class ListOffsetsPartition(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     timestamp: int = 0
     current_leader_epoch: int = -1  # v4+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListOffsetsTopic:
+class ListOffsetsTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[ListOffsetsPartition, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListOffsetsRequest:
+class ListOffsetsRequest(Struct, frozen=True, kw_only=True):
     replica_id: int = 0
     topics: tuple[ListOffsetsTopic, ...] = ()
     isolation_level: int = 0  # v2+
     timeout_ms: int = 0  # v10+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListOffsetsPartitionResponse:
+class ListOffsetsPartitionResponse(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     error_code: int = 0
     timestamp: int = -1
@@ -36,13 +32,11 @@ class ListOffsetsPartitionResponse:
     leader_epoch: int = -1  # v4+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListOffsetsTopicResponse:
+class ListOffsetsTopicResponse(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[ListOffsetsPartitionResponse, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListOffsetsResponse:
+class ListOffsetsResponse(Struct, frozen=True, kw_only=True):
     topics: tuple[ListOffsetsTopicResponse, ...] = ()
     throttle_time_ms: int = 0  # v2+

@@ -3,37 +3,32 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListPartitionReassignmentsTopics:
+class ListPartitionReassignmentsTopics(Struct, frozen=True, kw_only=True):
     name: str = ""
     partition_indexes: tuple[int, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListPartitionReassignmentsRequest:
+class ListPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True):
     timeout_ms: int = 60000
     topics: tuple[ListPartitionReassignmentsTopics, ...] | None = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OngoingPartitionReassignment:
+class OngoingPartitionReassignment(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     replicas: tuple[int, ...] = ()
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OngoingTopicReassignment:
+class OngoingTopicReassignment(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[OngoingPartitionReassignment, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListPartitionReassignmentsResponse:
+class ListPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""

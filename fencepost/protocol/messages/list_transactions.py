@@ -3,26 +3,23 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListTransactionsRequest:
+class ListTransactionsRequest(Struct, frozen=True, kw_only=True):
     state_filters: tuple[str, ...] = ()
     producer_id_filters: tuple[int, ...] = ()
     duration_filter: int = -1  # v1+
     transactional_id_pattern: str | None = None  # v2+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TransactionState:
+class TransactionState(Struct, frozen=True, kw_only=True):
     transactional_id: str = ""
     producer_id: int = 0
     transaction_state: str = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ListTransactionsResponse:
+class ListTransactionsResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     unknown_state_filters: tuple[str, ...] = ()

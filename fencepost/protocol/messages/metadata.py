@@ -5,33 +5,29 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class MetadataRequestTopic:
+class MetadataRequestTopic(Struct, frozen=True, kw_only=True):
     name: str | None = ""
     topic_id: UUID | None = None  # v10+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class MetadataRequest:
+class MetadataRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[MetadataRequestTopic, ...] | None = ()
     allow_auto_topic_creation: bool = True  # v4+
     include_cluster_authorized_operations: bool = False  # v8-v10
     include_topic_authorized_operations: bool = False  # v8+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class MetadataResponseBroker:
+class MetadataResponseBroker(Struct, frozen=True, kw_only=True):
     node_id: int = 0
     host: str = ""
     port: int = 0
     rack: str | None = None  # v1+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class MetadataResponsePartition:
+class MetadataResponsePartition(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     partition_index: int = 0
     leader_id: int = 0
@@ -41,8 +37,7 @@ class MetadataResponsePartition:
     leader_epoch: int = -1  # v7+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class MetadataResponseTopic:
+class MetadataResponseTopic(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     name: str | None = ""
     partitions: tuple[MetadataResponsePartition, ...] = ()
@@ -51,8 +46,7 @@ class MetadataResponseTopic:
     topic_id: UUID | None = None  # v10+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class MetadataResponse:
+class MetadataResponse(Struct, frozen=True, kw_only=True):
     brokers: tuple[MetadataResponseBroker, ...] = ()
     topics: tuple[MetadataResponseTopic, ...] = ()
     controller_id: int = -1  # v1+

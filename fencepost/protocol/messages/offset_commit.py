@@ -5,11 +5,10 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetCommitRequestPartition:
+class OffsetCommitRequestPartition(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     committed_offset: int = 0
     committed_metadata: str | None = ""
@@ -17,15 +16,13 @@ class OffsetCommitRequestPartition:
     timestamp: int = -1  # kip-320-draft
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetCommitRequestTopic:
+class OffsetCommitRequestTopic(Struct, frozen=True, kw_only=True):
     name: str = ""  # v2-v9
     partitions: tuple[OffsetCommitRequestPartition, ...] = ()
     topic_id: UUID | None = None  # v10+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetCommitRequest:
+class OffsetCommitRequest(Struct, frozen=True, kw_only=True):
     group_id: str = ""
     generation_id_or_member_epoch: int = -1
     member_id: str = ""
@@ -34,20 +31,17 @@ class OffsetCommitRequest:
     group_instance_id: str | None = None  # v7+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetCommitResponsePartition:
+class OffsetCommitResponsePartition(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     error_code: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetCommitResponseTopic:
+class OffsetCommitResponseTopic(Struct, frozen=True, kw_only=True):
     name: str = ""  # v2-v9
     partitions: tuple[OffsetCommitResponsePartition, ...] = ()
     topic_id: UUID | None = None  # v10+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetCommitResponse:
+class OffsetCommitResponse(Struct, frozen=True, kw_only=True):
     topics: tuple[OffsetCommitResponseTopic, ...] = ()
     throttle_time_ms: int = 0  # v3+

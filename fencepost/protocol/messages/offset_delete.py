@@ -3,40 +3,34 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteRequestPartition:
+class OffsetDeleteRequestPartition(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteRequestTopic:
+class OffsetDeleteRequestTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[OffsetDeleteRequestPartition, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteRequest:
+class OffsetDeleteRequest(Struct, frozen=True, kw_only=True):
     group_id: str = ""
     topics: tuple[OffsetDeleteRequestTopic, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteResponsePartition:
+class OffsetDeleteResponsePartition(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     error_code: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteResponseTopic:
+class OffsetDeleteResponseTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[OffsetDeleteResponsePartition, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetDeleteResponse:
+class OffsetDeleteResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     throttle_time_ms: int = 0
     topics: tuple[OffsetDeleteResponseTopic, ...] = ()

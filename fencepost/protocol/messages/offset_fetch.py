@@ -5,40 +5,35 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetFetchRequestTopic:
+class OffsetFetchRequestTopic(Struct, frozen=True, kw_only=True):
     name: str = ""  # v1-v7
     partition_indexes: tuple[int, ...] = ()  # v1-v7
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetFetchRequestTopics:
+class OffsetFetchRequestTopics(Struct, frozen=True, kw_only=True):
     name: str = ""  # v8-v9
     partition_indexes: tuple[int, ...] = ()  # v8+
     topic_id: UUID | None = None  # v10+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetFetchRequestGroup:
+class OffsetFetchRequestGroup(Struct, frozen=True, kw_only=True):
     group_id: str = ""  # v8+
     topics: tuple[OffsetFetchRequestTopics, ...] | None = ()  # v8+
     member_id: str | None = None  # v9+
     member_epoch: int = -1  # v9+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetFetchRequest:
+class OffsetFetchRequest(Struct, frozen=True, kw_only=True):
     group_id: str = ""  # v1-v7
     topics: tuple[OffsetFetchRequestTopic, ...] | None = ()  # v1-v7
     require_stable: bool = False  # v7+
     groups: tuple[OffsetFetchRequestGroup, ...] = ()  # v8+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponsePartition:
+class OffsetFetchResponsePartition(Struct, frozen=True, kw_only=True):
     partition_index: int = 0  # v1-v7
     committed_offset: int = 0  # v1-v7
     metadata: str | None = ""  # v1-v7
@@ -47,14 +42,12 @@ class OffsetFetchResponsePartition:
     timestamp: int = -1  # kip-320-draft
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponseTopic:
+class OffsetFetchResponseTopic(Struct, frozen=True, kw_only=True):
     name: str = ""  # v1-v7
     partitions: tuple[OffsetFetchResponsePartition, ...] = ()  # v1-v7
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponsePartitions:
+class OffsetFetchResponsePartitions(Struct, frozen=True, kw_only=True):
     partition_index: int = 0  # v8+
     committed_offset: int = 0  # v8+
     committed_leader_epoch: int = -1  # v8+
@@ -62,22 +55,19 @@ class OffsetFetchResponsePartitions:
     error_code: int = 0  # v8+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponseTopics:
+class OffsetFetchResponseTopics(Struct, frozen=True, kw_only=True):
     name: str = ""  # v8-v9
     partitions: tuple[OffsetFetchResponsePartitions, ...] = ()  # v8+
     topic_id: UUID | None = None  # v10+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponseGroup:
+class OffsetFetchResponseGroup(Struct, frozen=True, kw_only=True):
     group_id: str = ""  # v8+
     topics: tuple[OffsetFetchResponseTopics, ...] = ()  # v8+
     error_code: int = 0  # v8+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetFetchResponse:
+class OffsetFetchResponse(Struct, frozen=True, kw_only=True):
     topics: tuple[OffsetFetchResponseTopic, ...] = ()  # v1-v7
     error_code: int = 0  # v2-v7
     throttle_time_ms: int = 0  # v3+

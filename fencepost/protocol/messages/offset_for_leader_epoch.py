@@ -3,43 +3,37 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderPartition:
+class OffsetForLeaderPartition(Struct, frozen=True, kw_only=True):
     partition: int = 0
     current_leader_epoch: int = -1
     leader_epoch: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderTopic:
+class OffsetForLeaderTopic(Struct, frozen=True, kw_only=True):
     topic: str = ""
     partitions: tuple[OffsetForLeaderPartition, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderEpochRequest:
+class OffsetForLeaderEpochRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[OffsetForLeaderTopic, ...] = ()
     replica_id: int = -2  # v3+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class EpochEndOffset:
+class EpochEndOffset(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     partition: int = 0
     leader_epoch: int = -1
     end_offset: int = -1
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderTopicResult:
+class OffsetForLeaderTopicResult(Struct, frozen=True, kw_only=True):
     topic: str = ""
     partitions: tuple[EpochEndOffset, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class OffsetForLeaderEpochResponse:
+class OffsetForLeaderEpochResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     topics: tuple[OffsetForLeaderTopicResult, ...] = ()

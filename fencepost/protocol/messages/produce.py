@@ -5,45 +5,40 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
+from msgspec import Struct
+
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.messages import struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class PartitionProduceData:
+class PartitionProduceData(Struct, frozen=True, kw_only=True):
     index: int = 0
     records: Buffer | None = None
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TopicProduceData:
+class TopicProduceData(Struct, frozen=True, kw_only=True):
     name: str = ""  # v3-v12
     partition_data: tuple[PartitionProduceData, ...] = ()
     topic_id: UUID | None = None  # v13+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ProduceRequest:
+class ProduceRequest(Struct, frozen=True, kw_only=True):
     transactional_id: str | None = None
     acks: int = 0
     timeout_ms: int = 0
     topic_data: tuple[TopicProduceData, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class BatchIndexAndErrorMessage:
+class BatchIndexAndErrorMessage(Struct, frozen=True, kw_only=True):
     batch_index: int = 0  # v8+
     batch_index_error_message: str | None = None  # v8+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class LeaderIdAndEpoch:
+class LeaderIdAndEpoch(Struct, frozen=True, kw_only=True):
     leader_id: int = -1  # v10+
     leader_epoch: int = -1  # v10+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class PartitionProduceResponse:
+class PartitionProduceResponse(Struct, frozen=True, kw_only=True):
     index: int = 0
     error_code: int = 0
     base_offset: int = 0
@@ -54,23 +49,20 @@ class PartitionProduceResponse:
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()  # v10+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TopicProduceResponse:
+class TopicProduceResponse(Struct, frozen=True, kw_only=True):
     name: str = ""  # v3-v12
     partition_responses: tuple[PartitionProduceResponse, ...] = ()
     topic_id: UUID | None = None  # v13+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class NodeEndpoint:
+class NodeEndpoint(Struct, frozen=True, kw_only=True):
     node_id: int = 0  # v10+
     host: str = ""  # v10+
     port: int = 0  # v10+
     rack: str | None = None  # v10+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class ProduceResponse:
+class ProduceResponse(Struct, frozen=True, kw_only=True):
     responses: tuple[TopicProduceResponse, ...] = ()
     throttle_time_ms: int = 0
     node_endpoints: tuple[NodeEndpoint, ...] = ()  # v10+

@@ -5,11 +5,10 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class PushTelemetryRequest:
+class PushTelemetryRequest(Struct, frozen=True, kw_only=True):
     client_instance_id: UUID | None = None
     subscription_id: int = 0
     terminating: bool = False
@@ -17,7 +16,6 @@ class PushTelemetryRequest:
     metrics: bytes = b""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class PushTelemetryResponse:
+class PushTelemetryResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -5,18 +5,16 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class RemoveRaftVoterRequest:
+class RemoveRaftVoterRequest(Struct, frozen=True, kw_only=True):
     cluster_id: str | None = ""
     voter_id: int = 0
     voter_directory_id: UUID | None = None
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class RemoveRaftVoterResponse:
+class RemoveRaftVoterResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""

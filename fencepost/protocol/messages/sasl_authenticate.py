@@ -3,16 +3,14 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class SaslAuthenticateRequest:
+class SaslAuthenticateRequest(Struct, frozen=True, kw_only=True):
     auth_bytes: bytes = b""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class SaslAuthenticateResponse:
+class SaslAuthenticateResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     error_message: str | None = ""
     auth_bytes: bytes = b""

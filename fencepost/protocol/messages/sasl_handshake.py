@@ -3,15 +3,13 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class SaslHandshakeRequest:
+class SaslHandshakeRequest(Struct, frozen=True, kw_only=True):
     mechanism: str = ""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class SaslHandshakeResponse:
+class SaslHandshakeResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     mechanisms: tuple[str, ...] = ()

@@ -3,17 +3,15 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class SyncGroupRequestAssignment:
+class SyncGroupRequestAssignment(Struct, frozen=True, kw_only=True):
     member_id: str = ""
     assignment: bytes = b""
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class SyncGroupRequest:
+class SyncGroupRequest(Struct, frozen=True, kw_only=True):
     group_id: str = ""
     generation_id: int = 0
     member_id: str = ""
@@ -23,8 +21,7 @@ class SyncGroupRequest:
     protocol_name: str | None = None  # v5+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class SyncGroupResponse:
+class SyncGroupResponse(Struct, frozen=True, kw_only=True):
     error_code: int = 0
     assignment: bytes = b""
     throttle_time_ms: int = 0  # v1+

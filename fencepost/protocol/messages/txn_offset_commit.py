@@ -3,25 +3,22 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TxnOffsetCommitRequestPartition:
+class TxnOffsetCommitRequestPartition(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     committed_offset: int = 0
     committed_metadata: str | None = ""
     committed_leader_epoch: int = -1  # v2+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TxnOffsetCommitRequestTopic:
+class TxnOffsetCommitRequestTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[TxnOffsetCommitRequestPartition, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TxnOffsetCommitRequest:
+class TxnOffsetCommitRequest(Struct, frozen=True, kw_only=True):
     transactional_id: str = ""
     group_id: str = ""
     producer_id: int = 0
@@ -32,19 +29,16 @@ class TxnOffsetCommitRequest:
     group_instance_id: str | None = None  # v3+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TxnOffsetCommitResponsePartition:
+class TxnOffsetCommitResponsePartition(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     error_code: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TxnOffsetCommitResponseTopic:
+class TxnOffsetCommitResponseTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[TxnOffsetCommitResponsePartition, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class TxnOffsetCommitResponse:
+class TxnOffsetCommitResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     topics: tuple[TxnOffsetCommitResponseTopic, ...] = ()

@@ -3,16 +3,14 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class UnregisterBrokerRequest:
+class UnregisterBrokerRequest(Struct, frozen=True, kw_only=True):
     broker_id: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class UnregisterBrokerResponse:
+class UnregisterBrokerResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""

@@ -3,33 +3,29 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class FeatureUpdateKey:
+class FeatureUpdateKey(Struct, frozen=True, kw_only=True):
     feature: str = ""
     max_version_level: int = 0
     allow_downgrade: bool = False  # v0 only
     upgrade_type: int = 1  # v1+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class UpdateFeaturesRequest:
+class UpdateFeaturesRequest(Struct, frozen=True, kw_only=True):
     timeout_ms: int = 60000
     feature_updates: tuple[FeatureUpdateKey, ...] = ()
     validate_only: bool = False  # v1+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class UpdatableFeatureResult:
+class UpdatableFeatureResult(Struct, frozen=True, kw_only=True):
     feature: str = ""  # v0-v1
     error_code: int = 0  # v0-v1
     error_message: str | None = ""  # v0-v1
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class UpdateFeaturesResponse:
+class UpdateFeaturesResponse(Struct, frozen=True, kw_only=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""

@@ -3,17 +3,15 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.messages import struct
+from msgspec import Struct
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class WritableTxnMarkerTopic:
+class WritableTxnMarkerTopic(Struct, frozen=True, kw_only=True):
     name: str = ""
     partition_indexes: tuple[int, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class WritableTxnMarker:
+class WritableTxnMarker(Struct, frozen=True, kw_only=True):
     producer_id: int = 0
     producer_epoch: int = 0
     transaction_result: bool = False
@@ -22,29 +20,24 @@ class WritableTxnMarker:
     transaction_version: int = 0  # v2+
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class WriteTxnMarkersRequest:
+class WriteTxnMarkersRequest(Struct, frozen=True, kw_only=True):
     markers: tuple[WritableTxnMarker, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class WritableTxnMarkerPartitionResult:
+class WritableTxnMarkerPartitionResult(Struct, frozen=True, kw_only=True):
     partition_index: int = 0
     error_code: int = 0
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class WritableTxnMarkerTopicResult:
+class WritableTxnMarkerTopicResult(Struct, frozen=True, kw_only=True):
     name: str = ""
     partitions: tuple[WritableTxnMarkerPartitionResult, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class WritableTxnMarkerResult:
+class WritableTxnMarkerResult(Struct, frozen=True, kw_only=True):
     producer_id: int = 0
     topics: tuple[WritableTxnMarkerTopicResult, ...] = ()
 
 
-@struct(frozen=True, slots=True, kw_only=True)
-class WriteTxnMarkersResponse:
+class WriteTxnMarkersResponse(Struct, frozen=True, kw_only=True):
     markers: tuple[WritableTxnMarkerResult, ...] = ()

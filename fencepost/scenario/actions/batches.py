@@ -1,8 +1,8 @@
 """The batches that a Produce of a scenario sends, as data."""
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
+from msgspec import Struct
 from pydantic import BeforeValidator, Field
 
 from fencepost.client.batches import NewRecord
@@ -54,8 +54,7 @@ class BatchBody(Body):
     """As in the action."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionBatch:
+class PartitionBatch(Struct, frozen=True, kw_only=True):
     """A batch, and which partition it is for."""
 
     topic: str

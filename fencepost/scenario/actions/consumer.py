@@ -6,8 +6,9 @@ final KIP-320 and of its earlier draft side by side.
 """
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.client.asyncio_consumer import Consumer
 from fencepost.client.consumer.errors import ConsumerError
@@ -45,8 +46,7 @@ from fencepost.scenario.actions.fetch import as_text
 _RAISED: Final = (ConsumerError, KafkaClientError)
 
 
-@dataclass(slots=True)
-class _OpenConsumer:
+class _OpenConsumer(Struct):
     name: str
     partition: Partition
     consumer: Consumer

@@ -9,10 +9,10 @@ one of the step reaches a broker, and no fault hits another one.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 from uuid import UUID
 
+from msgspec import Struct
 from pydantic import Field
 
 from fencepost.client.client import Client
@@ -88,8 +88,7 @@ class LeaderAnswer(Answer):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionLeader:
+class PartitionLeader(Struct, frozen=True, kw_only=True):
     """A partition and who leads it."""
 
     partition: Partition
@@ -191,8 +190,7 @@ class BrokerAnswer(Protocol):
         """As answered."""
 
 
-@dataclass(slots=True, kw_only=True)
-class ActionContext:
+class ActionContext(Struct, kw_only=True):
     """A request that is being made: who makes it, and who was asked so far."""
 
     client: Client
@@ -350,8 +348,7 @@ def on_state(kind: type[S], act: Callable[[S, ActionContext, Any], Awaitable[Act
     return run
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """One thing that a client of a scenario can do. Its module lists it in ``ACTIONS``."""
 
     name: str

@@ -5,8 +5,10 @@ coordinator moves, or when it is not known any more.
 """
 
 import asyncio
-from dataclasses import dataclass, replace
 from typing import ClassVar, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.client.client import Client
 from fencepost.client.connection import Connection
@@ -107,8 +109,7 @@ _COORDINATOR_ERRORS: Final = frozenset(
 """Errors after which it looks for its coordinator first."""
 
 
-@dataclass(slots=True)
-class _Member:
+class _Member(Struct):
     body: JoinBody
     client: Client
     identity: ConsumerGroupMetadata

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal, Self, TypedDict
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field, model_validator
 
 from fencepost.client.connection import Connection
@@ -132,8 +133,7 @@ class ProduceAnswer(ActionAnswer):
     """Requests."""
 
 
-@dataclass(slots=True)
-class _Counts:
+class _Counts(Struct):
     sent: int = 0
     acknowledged: int = 0
     attempts: int = 0

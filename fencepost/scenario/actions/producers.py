@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+from msgspec import Struct, field
 
 from fencepost.client.batches import NOT_SEQUENCED, Sequenced, encode_records
 from fencepost.client.cluster import init_producer_id
@@ -42,8 +43,7 @@ class _PlainProducer:
         return NOT_SEQUENCED
 
 
-@dataclass(slots=True)
-class _IdempotentProducer:
+class _IdempotentProducer(Struct):
     producer_id: int
     producer_epoch: int
     next_sequence: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -63,8 +63,7 @@ class _IdempotentProducer:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _InTransaction:
+class _InTransaction(Struct, frozen=True):
     """A transactional producer, of which a Produce sends one request."""
 
     producer: TransactionalProducer
@@ -99,8 +98,7 @@ class TransactionalProducers(ActionState):
         return self.by_name[name]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncodedBatches:
+class EncodedBatches(Struct, frozen=True, kw_only=True):
     """What a Produce sends."""
 
     records: dict[Partition, bytearray]

@@ -3,12 +3,12 @@
 Whatever breaks an invariant and is none of these is a bug. The checker counts each that is met.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+
+class Admitted(Struct, frozen=True, kw_only=True):
     """One exception."""
 
     name: str

@@ -5,7 +5,8 @@ A log is known by its last batch: each batch is linked to the one before it
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from fencepost.broker.node.broker import Broker
 from fencepost.client.consumer.model import Truncation
@@ -21,8 +22,7 @@ def lineage(tip: Batch | None) -> Iterator[Batch]:
         tip = tip.before
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogView:
+class LogView(Struct, frozen=True, kw_only=True):
     """A replica's log when its broker answered."""
 
     tip: Batch | None
@@ -64,8 +64,7 @@ def view_logs(broker: Broker, checker: ClusterChecker) -> dict[int, LogView]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """Records that were read in one go, all from logs with one history."""
 
     start: int
@@ -82,8 +81,7 @@ class Run:
             yield batch
 
 
-@dataclass(slots=True, kw_only=True)
-class Consumed:
+class Consumed(Struct, kw_only=True):
     """One partition, as its application knows it."""
 
     next: int | None = None
@@ -178,8 +176,7 @@ class Consumed:
         return (*self.earlier, Run(start=self.start, tip=self.tip, end=self.next))
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """A position that was committed."""
 
     tip: Batch | None

@@ -1,7 +1,8 @@
 """The consumers that a schedule names by number: each policy, final and in the draft of KIP-320."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from fencepost.client.consumer.config import ConsumerConfig, make_config
 from fencepost.protocol.codec.drafts import KIP_320_DRAFT
@@ -14,8 +15,7 @@ _FETCH_BYTES: Final = 500
 _WAIT_MS: Final = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerKind:
+class ConsumerKind(Struct, frozen=True, kw_only=True):
     """One consumer."""
 
     policy: str

@@ -5,8 +5,9 @@ encoded and decoded, so that each side sees the fields of their version alone.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from fencepost.broker.core.context import Peer
 from fencepost.broker.core.waits import Wait
@@ -26,8 +27,7 @@ _HOST: Final = "192.0.2.2"
 _CORRELATION_ID: Final = 1
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Message:
+class Message(Struct, kw_only=True, eq=False):
     """A request, and its answer as soon as a broker has given it."""
 
     request: Request

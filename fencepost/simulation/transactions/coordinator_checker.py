@@ -5,8 +5,9 @@ decisions, and what a coordinator has to know that takes over.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from fencepost.broker.metadata.image import TRANSACTION_TOPIC
 from fencepost.broker.node.broker import Broker
@@ -30,8 +31,7 @@ from fencepost.storage.log.interface import Log
 _ALL_AT_ONCE: Final = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """A decision of a coordinator that is committed."""
 
     number: int
@@ -41,8 +41,7 @@ class Decision:
     """Of the partitions."""
 
 
-@dataclass(slots=True)
-class _Playback:
+class _Playback(Struct):
     """A log, replayed up to an offset (exclusive)."""
 
     end: int = 0
@@ -75,8 +74,7 @@ def _records(log: Log, start: int, until: int) -> Iterator[TransactionRecord]:
                         yield record
 
 
-@dataclass(slots=True)
-class _Watched:
+class _Watched(Struct):
     """A coordinator's shard, and its log replayed beside it."""
 
     shard: TransactionCoordinatorShard

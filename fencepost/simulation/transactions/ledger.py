@@ -5,8 +5,9 @@ it has asked for the commit, and what it was told of the end.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from fencepost.simulation.invariants import require
 from fencepost.simulation.transactions import invariants as must
@@ -19,8 +20,7 @@ class ProducerEpoch(NamedTuple):
     epoch: int
 
 
-@dataclass(slots=True, eq=False)
-class SentBatch:
+class SentBatch(Struct, eq=False):
     """A batch that a transactional producer has sent at least once."""
 
     transaction: "SentTransaction"
@@ -40,8 +40,7 @@ class GroupPartition(NamedTuple):
     partition: int
 
 
-@dataclass(slots=True, eq=False)
-class SentOffset:
+class SentOffset(Struct, eq=False):
     """An offset that a transactional producer has committed at least once; each is another."""
 
     transaction: "SentTransaction"
@@ -50,8 +49,7 @@ class SentOffset:
     is_acknowledged: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class SentTransaction:
+class SentTransaction(Struct, eq=False):
     """One transaction of one producer."""
 
     name: str

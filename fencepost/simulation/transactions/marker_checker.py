@@ -1,8 +1,9 @@
 """Follows transactions through the logs of the partitions, as leaders have written them."""
 
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct, field
 
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.node.cluster import Cluster
@@ -18,8 +19,7 @@ from fencepost.simulation.transactions.ledger import Ledger, ProducerEpoch
 _NEVER: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class _LogState:
+class _LogState(Struct, frozen=True):
     """What a log that ends with a batch knows of transactions."""
 
     opened: dict[int, tuple[int, ...]] = field(default_factory=dict)

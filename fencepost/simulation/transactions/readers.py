@@ -6,8 +6,9 @@ and by the abort markers that end them.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct, field
 
 from fencepost.broker.node.broker import Broker
 from fencepost.protocol.byte_utils import Buffer
@@ -22,8 +23,7 @@ from fencepost.simulation.transactions.ledger import Ledger, SentBatch
 from fencepost.simulation.transactions.messages import TransactionalRequests
 
 
-@dataclass(slots=True)
-class CommittedReader:
+class CommittedReader(Struct):
     """One consumer of one partition."""
 
     name: str

@@ -16,10 +16,11 @@ point on after a kill, and by the readers otherwise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Final, NamedTuple
 from zlib import crc32
+
+from msgspec import Struct, field
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import HEADER_SIZE
@@ -46,8 +47,7 @@ class SegmentEntry(NamedTuple):
     head: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogInventory:
+class LogInventory(Struct, frozen=True, kw_only=True):
     """What was there of a log. All offsets but the log start are exclusive ends."""
 
     segments: tuple[SegmentEntry, ...] = ()

@@ -19,9 +19,10 @@ Files that the end of the process left are cleaned up by Kafka's rules:
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from fencepost.protocol.records import MAX_SEQUENCE, NO_LEADER_EPOCH, BatchHeader, crc_ok
 from fencepost.storage.files.file_segment import FileSegment
@@ -138,8 +139,7 @@ class TruncatedSegment(NamedTuple):
     reason: str
 
 
-@dataclass(slots=True)
-class LogRecoveryReport:
+class LogRecoveryReport(Struct):
     """The repairs when a log was opened, for a line of the process's log.
 
     :ivar cut: Segments that were cut, or removed because they came behind such a one.

@@ -12,11 +12,12 @@ truncation, and a missing one is rebuilt from the batches before it.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Final
 from weakref import finalize
 from zlib import crc32
+
+from msgspec import Struct, field
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import HEADER_SIZE
@@ -116,8 +117,7 @@ def _ignore_new_segment() -> None:
     """The default: there is no inventory."""
 
 
-@dataclass(slots=True, kw_only=True)
-class LogDirectory:
+class LogDirectory(Struct, kw_only=True):
     """Where the segments of one log are, and what they share.
 
     :ivar config: As of the last change; a segment takes from it when it is made.

@@ -1,9 +1,10 @@
 """The result of an append: where the batch is, or why it was rejected."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.expected_offsets import Mismatch
@@ -35,8 +36,7 @@ class AppendResult(NamedTuple):
     max_timestamp: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendRejected:
+class AppendRejected(Struct, frozen=True, kw_only=True):
     """Why nothing was appended.
 
     :ivar message: For the answer's ErrorMessage; None where Kafka leaves it to the error code.

@@ -13,9 +13,10 @@ after the round in which no record of its transaction was left.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import Codec
@@ -125,8 +126,7 @@ class Cleaned(NamedTuple):
     removed_records: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cleanable:
+class _Cleanable(Struct, frozen=True, kw_only=True):
     """The segments of a round.
 
     :ivar segments: The closed segments, oldest first, up to the first that may not be cleaned.
@@ -139,8 +139,7 @@ class _Cleanable:
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Round:
+class _Round(Struct, frozen=True, kw_only=True):
     """What decides over each batch.
 
     :ivar end: Offset after the last batch of the round, of which the header stays at least.

@@ -1,10 +1,10 @@
 """The topic configs that a log acts on, typed, with Kafka's defaults."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 from zlib import crc32
+
+from msgspec import Struct
 
 from fencepost.protocol.errors import ErrorCode
 
@@ -13,7 +13,6 @@ HOUR_MS: Final = 3_600_000
 INHERITED: Final = -2
 """A local retention that is what the retention of the whole log is."""
 DAY_MS: Final = 24 * HOUR_MS
-NO_TOPIC_CONFIG: Final[Mapping[str, bool]] = {"is_topic_config": False}
 """Metadata of a field that is not the value of a topic config."""
 
 
@@ -42,23 +41,13 @@ class ExpectedOffsetsScope(StrEnum):
     """It has to be beyond the last offset of the record's key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogConfig:
-    """One field for each config: Kafka's name with underscores; sizes in bytes, times in ms.
+class TopicLogConfig(Struct, frozen=True, kw_only=True):
+    """One field for each topic config: Kafka's name with underscores; sizes in bytes, times in ms.
 
     The broker fills the fields by their names: a field is the only place where a log's config gets
     its type. The defaults are Kafka's, but for delays of deletion, of which there are none.
 
     `local_retention_ms` and `local_retention_bytes` of -2 are those of retention.*.
-
-    Six fields are not the value of a topic config. `keeps_leader_epochs` follows from
-    ``message.format.version``: below 0.11 batches carry no epoch. `producer_id_expiration_ms` is
-    the broker's, and so are `directory_delete_delay_ms` (``log.segment.delete.delay.ms``), how long
-    the directory of a log that is gone stays, and `transaction_partition_verification_enable`.
-    `require_zero_base_offset` refuses a produced batch whose base offset is not 0, as Apache Kafka
-    does (``conformance=apache``); otherwise base offsets are overwritten unread, or judged by
-    conditional publish (KIP-27). `validate_records` parses every record that a client appends, as
-    Apache Kafka does; without it the header is believed where it suffices.
     """
 
     segment_bytes: int = 1 << 30
@@ -93,12 +82,27 @@ class LogConfig:
     flush_messages: int = MAX_LONG
     flush_ms: int = MAX_LONG
     file_delete_delay_ms: int = 0
-    keeps_leader_epochs: bool = field(default=True, metadata=NO_TOPIC_CONFIG)
-    producer_id_expiration_ms: int = field(default=DAY_MS, metadata=NO_TOPIC_CONFIG)
-    directory_delete_delay_ms: int = field(default=0, metadata=NO_TOPIC_CONFIG)
-    transaction_partition_verification_enable: bool = field(default=True, metadata=NO_TOPIC_CONFIG)
-    require_zero_base_offset: bool = field(default=False, metadata=NO_TOPIC_CONFIG)
-    validate_records: bool = field(default=False, metadata=NO_TOPIC_CONFIG)
+
+
+class LogConfig(TopicLogConfig, frozen=True, kw_only=True):
+    """The topic's configs, and what is no topic config."""
+
+    keeps_leader_epochs: bool = True
+    """By ``message.format.version``: below 0.11 batches carry no epoch."""
+    producer_id_expiration_ms: int = DAY_MS
+    """The broker's."""
+    directory_delete_delay_ms: int = 0
+    """The broker's ``log.segment.delete.delay.ms``: how long the directory of a log that is gone
+    stays."""
+    transaction_partition_verification_enable: bool = True
+    """The broker's."""
+    require_zero_base_offset: bool = False
+    """Refuse a produced batch whose base offset is not 0, as Apache Kafka does
+    (``conformance=apache``); otherwise base offsets are overwritten unread, or judged by
+    conditional publish (KIP-27)."""
+    validate_records: bool = False
+    """Parse every record that a client appends, as Apache Kafka does; without it the header is
+    believed where it suffices."""
 
     @property
     def checks_keys(self) -> bool:

@@ -1,13 +1,13 @@
 """The interface of a log to its replica, and the values that it returns.
 
 A protocol error of an append is a value (`AppendRejected`); `OffsetOutOfRange` is an exception
-because a read has no other error. The values on the hot paths of append and read are named tuples:
-a frozen dataclass takes four times as long to make.
+because a read has no other error.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
+
+from msgspec import Struct
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
@@ -35,8 +35,7 @@ class ReadResult(NamedTuple):
     first_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentCopy:
+class SegmentCopy(Struct, frozen=True, kw_only=True):
     """A closed segment, with all that goes to the remote tier with it (KIP-405).
 
     :ivar end_offset: Inclusive: the one before the next segment's base offset.

@@ -8,8 +8,9 @@ begin with any sequence: its state may have expired, or its records been deleted
 import sys
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
@@ -56,8 +57,7 @@ class BatchMetadata(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerStateEntry:
+class ProducerStateEntry(Struct, frozen=True, kw_only=True):
     """One producer's state, for DescribeProducers and for snapshots.
 
     :ivar coordinator_epoch: Of the coordinator that wrote its last marker; -1 without one.

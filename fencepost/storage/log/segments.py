@@ -6,9 +6,10 @@ of them by offset.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol, Self
+
+from msgspec import Struct
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import MAX_SEQUENCE, BatchHeader
@@ -381,8 +382,7 @@ def _marker_offset(transaction: AbortedTransaction) -> int:
     return transaction.last_offset
 
 
-@dataclass(slots=True, kw_only=True)
-class InitialLogState:
+class InitialLogState(Struct, kw_only=True):
     """What there is in a log when it is opened. Offsets are as in `Log`."""
 
     segments: Sequence[LogSegment]

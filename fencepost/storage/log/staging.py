@@ -4,8 +4,9 @@ Conditional publish (KIP-27) rejects a whole request for one record in one parti
 for all logs are checked and staged first, and then the staged batches are appended.
 """
 
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
@@ -44,8 +45,7 @@ class StagedBatch(NamedTuple):
     duplicate: BatchMetadata | None
 
 
-@dataclass(frozen=True, slots=True)
-class StagedRecords:
+class StagedRecords(Struct, frozen=True):
     """What one partition of a request has, one batch at least.
 
     :ivar keys: The offsets that the records get, by their keys, where keys are compared.

@@ -6,8 +6,9 @@ verification has a guard of its own: an append needs the guard, and a record or 
 appended makes it worthless.
 """
 
-from dataclasses import dataclass
 from typing import final
+
+from msgspec import Struct
 
 
 @final
@@ -17,8 +18,7 @@ class VerificationGuard:
     __slots__ = ()
 
 
-@dataclass(slots=True, kw_only=True)
-class Verification:
+class Verification(Struct, kw_only=True):
     """A verification that no append has followed yet.
 
     :ivar lowest_sequence: The lowest base sequence that was to be appended in this epoch.

@@ -9,10 +9,12 @@ and cut off is refused.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Self, cast
 from uuid import UUID
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fencepost.protocol.byte_utils import format_uuid, parse_uuid
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
@@ -50,8 +52,7 @@ class CorruptMetadata(ValueError):
     """Bytes that are not the metadata of a segment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicIdPartition:
+class TopicIdPartition(Struct, frozen=True, kw_only=True):
     """Whose segments they are. The topic's id keeps topics of the same name apart."""
 
     topic: str
@@ -63,8 +64,7 @@ class TopicIdPartition:
         return f"{self.topic}-{self.index}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteSegment:
+class RemoteSegment(Struct, frozen=True, kw_only=True):
     """One segment in the tier.
 
     :ivar id: Its own: of two copies of the same records each has another.

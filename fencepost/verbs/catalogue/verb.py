@@ -9,12 +9,13 @@ verbs are carried out in one process.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from fencepost.verbs.answers import Answer
@@ -53,8 +54,7 @@ class Shape(StrEnum):
     """Server-sent events; the data of each is one model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verb:
+class Verb(Struct, frozen=True, kw_only=True):
     """An operation on a cluster, or a query of its state."""
 
     name: str

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.configs.broker_configs import (
     broker_configs,
@@ -17,7 +17,7 @@ from fencepost.broker.configs.config_layers import ConfigLayers, ConfigSource
 from fencepost.broker.configs.effective_configs import BrokerConfigs, TopicSettings, static_configs
 from fencepost.broker.configs.topic_configs import topic_configs, validate_topic_configs
 from fencepost.broker.metadata.image import Address, BrokerImage, ClusterImage
-from fencepost.storage.log.config import LogConfig, TimestampType
+from fencepost.storage.log.config import LogConfig, TimestampType, TopicLogConfig
 
 IMAGE = ClusterImage(
     version=1,
@@ -168,13 +168,10 @@ def test_the_log_directories_are_where_the_files_are() -> None:
     [
         (BrokerConfigs.__annotations__, broker_configs()),
         (
-            {each.name: each.type for each in fields(TopicSettings) if each.name != "log"},
+            {name: kind for name, kind in TopicSettings.__annotations__.items() if name != "log"},
             topic_configs(),
         ),
-        (
-            {each.name: each.type for each in fields(LogConfig) if not each.metadata},
-            topic_configs(),
-        ),
+        (TopicLogConfig.__annotations__, topic_configs()),
     ],
     ids=["BrokerConfigs", "TopicSettings", "LogConfig"],
 )

@@ -5,9 +5,8 @@ Every epoch that the APIs show of such a topic is -1, and no check for truncatio
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.controller import Controller

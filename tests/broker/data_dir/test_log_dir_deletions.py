@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from fencepost.broker.node import operator_actions
 from fencepost.storage.formats.checkpoints import decode_offsets

@@ -6,12 +6,12 @@ import errno
 import json
 from binascii import crc32
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.data_dir import metadata_log
 from fencepost.broker.data_dir.metadata_log import (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from fencepost.broker.controller.elections import ElectionRules
 from fencepost.broker.data_dir.log_opening import LogDamage, Repair

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.faults.kinds import Corrupt, Refuse, Throttle
 from fencepost.broker.faults.rules import FaultRule

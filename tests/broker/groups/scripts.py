@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from fencepost.protocol.messages.delete_groups import DeleteGroupsRequest
 from fencepost.protocol.messages.describe_groups import DescribeGroupsRequest

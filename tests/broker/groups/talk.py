@@ -8,13 +8,15 @@ recorded responses are in ``answers.jsonl``, with names in place of values;
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
+from msgspec import Struct, structs
+
 from fencepost.protocol.apis import BY_NAME, Api
+from fencepost.protocol.codec.schema import default_value
 
 Message = Any
 """Any request or response."""
@@ -95,16 +97,12 @@ def mapped(
         return topic_id(message)
     if isinstance(message, tuple):
         return tuple(mapped(each, text, topic_id) for each in message)
-    if dataclasses.is_dataclass(message):
-        cls = message_class(message)
-        values = {each.name: getattr(message, each.name) for each in dataclasses.fields(cls)}
-        return cls(**{name: mapped(value, text, topic_id) for name, value in values.items()})
+    if isinstance(message, Struct):
+        values = structs.asdict(message)
+        return type(message)(
+            **{name: mapped(value, text, topic_id) for name, value in values.items()}
+        )
     return message
-
-
-def message_class(message: Message) -> Message:
-    """The class of a message; what the codec reads is of a subclass with one version's fields."""
-    return next(cls for cls in type(message).__mro__ if "__dataclass_params__" in vars(cls))
 
 
 def as_json(message: Message) -> Message:
@@ -115,10 +113,10 @@ def as_json(message: Message) -> Message:
         return str(message)
     if isinstance(message, tuple):
         return [as_json(each) for each in message]
-    if dataclasses.is_dataclass(message):
+    if isinstance(message, Struct):
         return {
-            each.name: as_json(getattr(message, each.name))
-            for each in dataclasses.fields(message_class(message))
-            if getattr(message, each.name) != each.default
+            name: as_json(value)
+            for name, value in structs.asdict(message).items()
+            if value != default_value(type(message), name)
         }
     return message

@@ -102,7 +102,7 @@ def partition(metadata: str | None = "", topic_id: UUID | None = None) -> Partit
     ],
 )
 def test_metadata_is_measured_as_java_does(metadata: str | None, fits: bool) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     commit = replace(commit_of(), partitions=(partition(metadata), partition("ok")))
     decision = decide_commit(commit, GroupConfig(offset_metadata_max_bytes=8), NOW_MS)
@@ -147,7 +147,7 @@ def test_an_offset_of_another_topic_of_that_name_is_not_found() -> None:
 
 @pytest.mark.parametrize(("version", "kept"), [(3, None), (4, UUID(int=1))])
 def test_topic_ids_are_kept_where_the_schema_has_them(version: int, kept: UUID | None) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     commit = replace(commit_of(), partitions=(partition(topic_id=UUID(int=1)),))
     (record,) = decide_commit(commit, GroupConfig(offset_value_version=version), 1).records

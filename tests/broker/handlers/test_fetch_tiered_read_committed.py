@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from fencepost.broker.node.operator_actions import elect, roll
 from fencepost.protocol.errors import ErrorCode

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.coordinator import partition_for
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC

@@ -6,9 +6,8 @@ Broker 2 is elected then, and its high watermark stays behind its log until brok
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Conformance

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.apis import BY_NAME, release_ceilings

@@ -7,9 +7,11 @@ The own follower of that broker is held, so that it does not fetch under its id.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from fencepost.broker.network.links import CONTROLLER, Deliver, Link
 from fencepost.broker.node import operator_actions

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.controller import Fence
 from fencepost.broker.controller.requests import IsrProposal
@@ -284,7 +283,7 @@ def test_the_controller_takes_no_proposal_that_is_not_of_now(
 ) -> None:
     driver = start()
     before = driver.partition("t")
-    asked = replace(proposal(driver), **change)  # type: ignore[arg-type]  # of each field's own type
+    asked = replace(proposal(driver), **change)
     assert driver.cluster.controller.alter_partitions([asked]) == [code]
     assert driver.partition("t") is before
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.core.async_tasks import AsyncTask
 from fencepost.broker.core.events import Kind

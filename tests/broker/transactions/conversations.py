@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from fencepost.broker.transactions.transaction_metadata import LAST_CLIENT_EPOCH
 from fencepost.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from tests.broker.groups.talk import TOPICS, Message
 from tests.broker.transactions.conversations import ALL

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.transactions.end_transaction import (
     TransactionEnd,
@@ -38,7 +37,7 @@ def metadata(state: State, epoch: int = EPOCH, **changes: int) -> TransactionMet
         start_ms=500,
         last_update_ms=600,
     )
-    return replace(found, **changes)  # type: ignore[arg-type]  # fields of a table
+    return replace(found, **changes)
 
 
 def end(

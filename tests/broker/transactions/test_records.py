@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fencepost.broker.coordinator.record_fields import MalformedRecord
 from fencepost.broker.transactions.records import TransactionRecord, decode, encode

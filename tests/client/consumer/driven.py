@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar, Unpack
+
+from msgspec.structs import replace
 
 from fencepost.broker.node import operator_actions
 from fencepost.client.consumer.config import ConsumerParameters, make_config

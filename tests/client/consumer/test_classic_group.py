@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Unpack
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.node import operator_actions
 from fencepost.client.consumer.classic_group import TRANSITIONS, ClassicGroup, MemberState

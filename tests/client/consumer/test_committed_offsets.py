@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.client.consumer.errors import CommitFailedError, RequestRefused
 from fencepost.client.consumer.model import OffsetAndMetadata

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.node import operator_actions
 from fencepost.client.consumer.errors import RequestRefused

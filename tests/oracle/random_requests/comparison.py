@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from fencepost.broker.handlers import CONTROLLER_APIS, READING_APIS
 from fencepost.protocol.apis import BY_NAME, Api

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct, structs
 
 from fencepost.protocol.apis import APIS, Api
 from fencepost.protocol.codec.schema import (
@@ -204,7 +206,7 @@ def _resolved(value: Value, resolve: Callable[[Ref], object]) -> Value:
         return value.to_bytes(resolve(value.producer))  # type: ignore[arg-type]  # a producer's Ref gives its id
     if isinstance(value, tuple):
         return tuple(_resolved(each, resolve) for each in value)
-    if not is_dataclass(value) or isinstance(value, type):
+    if not isinstance(value, Struct):
         return value
-    own = {f.name: _resolved(getattr(value, f.name), resolve) for f in fields(value)}
-    return replace(value, **own)
+    own = {name: _resolved(each, resolve) for name, each in structs.asdict(value).items()}
+    return structs.replace(value, **own)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from fencepost.protocol.apis import Api
 from fencepost.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTransaction

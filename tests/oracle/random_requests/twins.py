@@ -10,9 +10,10 @@ import base64
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
+
+from msgspec import Struct, structs
 
 from fencepost.protocol.compression import decompress
 from tests.harness.wire import Value
@@ -107,9 +108,9 @@ class Twins:
     def _compare(self, path: str, left: Value, right: Value) -> Iterator[Difference]:
         if type(left) is not type(right):
             yield Difference(path, left, right)
-        elif is_dataclass(left):
-            for f in fields(left):
-                yield from self._field(path, f.name, left, right)
+        elif isinstance(left, Struct):
+            for name in left.__struct_fields__:
+                yield from self._field(path, name, left, right)
         elif isinstance(left, tuple):
             if len(left) != len(right):
                 yield Difference(path, *self._lacking(left, right))
@@ -126,7 +127,7 @@ class Twins:
         self, left: tuple[Value, ...], right: tuple[Value, ...]
     ) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
         """Of arrays of different lengths what the other one has nothing like."""
-        if not is_dataclass((left or right)[0]):
+        if not isinstance((left or right)[0], Struct):
             return left, right
         lefts = [self._key(each, 0) for each in left]
         rights = [self._key(each, 1) for each in right]
@@ -138,7 +139,7 @@ class Twins:
     def _sorted(self, path: str, array: tuple[Value, ...], side: int) -> list[tuple[Value, int]]:
         """The elements of an array in an order that both sides share, and where each stood."""
         places = list(range(len(array)))
-        if array and is_dataclass(array[0]):
+        if array and isinstance(array[0], Struct):
             places.sort(key=lambda at: self._key(array[at], side))
         elif path in _SETS:
             places.sort(key=lambda at: str(array[at]))
@@ -147,15 +148,14 @@ class Twins:
     def _key(self, struct: Value, side: int) -> list[str]:
         """What an element is recognized by: its names and numbers, ids by their pair."""
         key = []
-        for f in fields(struct):
-            value = getattr(struct, f.name)
-            kind = PAIRED.get(f.name)
+        for name, value in structs.asdict(struct).items():
+            kind = PAIRED.get(name)
             if kind is not None:
                 pairs = [pair[side] for pair in self._pairs.get(kind, ())]
                 key.append(f"{pairs.index(value):9}" if value in pairs else "")
-            elif f.name == "entity":
+            elif name == "entity":
                 key += [str(each) for each in sorted(self._key(each, side) for each in value)]
-            elif f.name in _RECOGNIZED:
+            elif name in _RECOGNIZED:
                 key.append(f"{value:20}" if isinstance(value, int) else str(value))
         return key
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 from uuid import UUID, uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.data_dir import directory, partition_directories
 from fencepost.broker.data_dir.offset_checkpoints import OffsetCheckpoints

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fencepost.broker.transactions.records import TransactionRecord, encode
 from fencepost.broker.transactions.transaction_metadata import TransactionMetadata

@@ -7,10 +7,10 @@ the mutant of a scenario, or of the simulation, or with one of these.
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.groups import offsets
 from fencepost.cli import main

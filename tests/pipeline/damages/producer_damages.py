@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from fencepost.pipeline.audit.rule import Severity
 from fencepost.protocol.records import HEADER_SIZE

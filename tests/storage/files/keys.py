@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import BatchHeader

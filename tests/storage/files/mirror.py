@@ -1,8 +1,9 @@
 """A log in files, as one in memory that answers the same."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import PurePath
+
+from msgspec.structs import replace
 
 from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import Record

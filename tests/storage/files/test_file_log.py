@@ -2,10 +2,10 @@
 
 import errno
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.file_segment import FileSegment

@@ -5,13 +5,13 @@ that has everything that was synced.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode

@@ -1,11 +1,11 @@
 """The machine ends in the middle of whatever a log does to its files, at every single step."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.protocol.records import Record
 from fencepost.storage.files.file_log import FileLog

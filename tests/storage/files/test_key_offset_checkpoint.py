@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.protocol.records import Record, build_batch
 from fencepost.storage.files.file_log import FileLog

@@ -1,9 +1,9 @@
 """Damage to the files of a log, and its recovery."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.files.process_limits import ProcessLimits

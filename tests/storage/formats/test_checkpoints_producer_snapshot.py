@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.protocol.byte_utils import crc32c
 from fencepost.storage.formats.checkpoints import CorruptSnapshot, decode_snapshot, encode_snapshot

@@ -1,8 +1,7 @@
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import BatchHeader, Record, build_batch, iter_headers

@@ -1,6 +1,6 @@
 """Compaction of transactions: aborted records go at once, markers after their delete horizon."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from fencepost.protocol.records import BatchHeader, iter_headers
 from fencepost.storage.log.append_result import AppendResult

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.protocol.byte_utils import Buffer, crc32c
 from fencepost.protocol.compression import Codec

@@ -4,10 +4,10 @@ Expected answers are Apache Kafka 4.3.1's.
 """
 
 import struct
-from dataclasses import replace
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.protocol import compression, record_reader
 from fencepost.protocol.compression import Codec

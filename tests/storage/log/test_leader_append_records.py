@@ -3,9 +3,8 @@
 Expected answers are Apache Kafka 4.3.1's.
 """
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode

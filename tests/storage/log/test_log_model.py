@@ -1,11 +1,12 @@
 """The log against a naive model of one: lists of batches, searched from end to end."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.record_reader import iter_records

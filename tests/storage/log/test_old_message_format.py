@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from fencepost.protocol.records import NO_LEADER_EPOCH, iter_headers
 from fencepost.storage.log.config import LogConfig

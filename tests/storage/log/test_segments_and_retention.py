@@ -1,9 +1,9 @@
 """Rolling, retention and DeleteRecords."""
 
 import tracemalloc
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log, OffsetOutOfRange

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import product
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.protocol.byte_utils import format_uuid, parse_uuid
 from fencepost.storage.tier.segment_metadata import (

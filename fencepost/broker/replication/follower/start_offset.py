@@ -13,9 +13,10 @@ leader has itself, as KIP-405 has it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum, IntEnum, auto
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from fencepost.storage.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from fencepost.storage.log.producer_state import ProducerStateEntry
@@ -60,8 +61,7 @@ class OffsetAndEpoch(NamedTuple):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuxiliaryState:
+class AuxiliaryState(Struct, frozen=True, kw_only=True):
     """The state of a log before an offset, for a follower that starts there (KIP-405).
 
     :ivar epochs: The leader epochs of the records before it, oldest first.
@@ -78,8 +78,7 @@ class AuxiliaryState:
         return cache.entries()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartInputs:
+class StartInputs(Struct, frozen=True, kw_only=True):
     """What a follower knows when it decides."""
 
     refusal: FetchRefusal
@@ -124,8 +123,7 @@ class StartAction(Enum):
     """Fetch the same again a little later."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartRule:
+class StartRule(Struct, frozen=True, kw_only=True):
     """One row: where all that it asks for is known and `when` is so, `then` is done."""
 
     case: str

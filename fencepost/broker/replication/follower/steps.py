@@ -1,8 +1,9 @@
 """What a test sees and holds of a follower: its steps, and where it stops."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
@@ -21,8 +22,7 @@ class FollowerState(Enum):
     BACKING_OFF = "backing off"
 
 
-@dataclass(slots=True)
-class Hold:
+class Hold(Struct):
     """A test keeps a follower from fetching."""
 
     at: int | None = None
@@ -30,8 +30,7 @@ class Hold:
     reached: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """What one request of a follower did. Log ends are exclusive."""
 
     api: str

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.node.operator_actions import isolate
 from fencepost.protocol.compression import Codec
