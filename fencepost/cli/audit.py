@@ -159,17 +159,15 @@ def _run(
 ) -> AuditResult:
     """Run the job, and write what is to be written.
 
-    :raises CannotRunError: When one of it is not possible; what is wrong with the paths is said
-        before the job.
+    :raises CannotRunError: When one of it is not possible; what can't be written is said before the
+        job.
     """
     from fencepost.pipeline.audit.job import audit as run
-    from fencepost.pipeline.audit.job import find_partition_metadata
     from fencepost.pipeline.session import session
 
     _check_output_paths(report, out)
-    metadata = find_partition_metadata(options)
     with session("fencepost audit", master=master) as spark:
-        findings = run(spark, options, metadata)
+        findings = run(spark, options)
     if out is not None:
         with _writing(out / FILE):
             findings.write(out / FILE, out / INCIDENTS_FILE)

@@ -7,6 +7,7 @@ import inspect
 import os
 import shlex
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,7 +16,7 @@ import pytest
 from fencepost.cli import load as command
 from fencepost.cli import main
 from fencepost.cli.audit import AuditLevel
-from fencepost.pipeline import requirements
+from fencepost.pipeline import requirements, session
 from fencepost.pipeline.audit import job
 from fencepost.pipeline.datasource.schemas import Level
 from fencepost.pipeline.load.batch_encoding import BatchLimits
@@ -96,7 +97,8 @@ def test_a_file_that_cannot_be_read_is_not_said_to_be_written(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "trace-0.jsonl")
-    monkeypatch.setattr(job, "find_partition_metadata", fails_with(gone))
+    monkeypatch.setattr(session, "session", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(job, "audit", fails_with(gone))
     refused = shell.refusal(f"audit {tmp_path} --out {tmp_path}")
     assert refused == "fencepost: trace-0.jsonl: no such file or directory"
 

@@ -27,6 +27,7 @@ GROUPS: Final = (
     ("tests/pipeline/audit/test_notebook.py", "spark"),
     ("tests/pipeline/audit/test_page.py", "spark"),
     ("tests/pipeline/audit/test_simulated_history.py", "spark"),
+    ("tests/pipeline/audit/test_source_listing.py", "spark"),
     ("tests/pipeline/datasource/test_bench.py", "spark"),
     ("tests/pipeline/datasource/test_source.py", "spark"),
     ("tests/pipeline/datasource/test_trace_files.py", "spark"),

@@ -1,100 +1,147 @@
 """A job over partitions: batches and traces go to buckets, and a function is called with each.
 
-Rows go to one of a few buckets by their partition, events of no partition to all of them. A bucket
-is one call of a Python function, which separates its partitions. That costs less than a group for
-each of hundreds of partitions, and needs no second pass over the trace for the events that concern
-all of them.
+Rows go to one of a few buckets by their partition, rows of no partition to all of them: events of a
+trace, and metadata of the whole cluster. A bucket is one call of a Python function, which separates
+its partitions. That costs less than a group for each of hundreds of partitions, and needs no second
+pass over the trace for the events that concern all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.rule import TopicPartition
+from fencepost.pipeline.audit import metadata_rows
+from fencepost.pipeline.audit.metadata_rows import FoundTraceFile, ScanShare
+from fencepost.pipeline.audit.partition_metadata import partition_metadata
+from fencepost.pipeline.audit.source_listing import SourceListing, one_a_task
 from fencepost.pipeline.audit.spark_task import WITHOUT_PARTITION
-from fencepost.pipeline.datasource.schemas import Level
+from fencepost.pipeline.datasource.schemas import BATCHES, TRACES, Level
+from fencepost.pipeline.datasource.trace_files import read_trace_file
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
     from fencepost.pipeline.audit.job import AuditOptions
+    from fencepost.pipeline.audit.rule import PartitionMetadata, TopicPartition
 
 
 MAX_BUCKETS: Final = 256
 _BUCKET: Final = "bucket"
-BucketFunctions: TypeAlias = tuple[
-    Callable[[pa.Table], pa.Table], Callable[[pa.Table, pa.Table], pa.Table]
+BucketFunction: TypeAlias = Callable[
+    [pa.Table, "pa.Table | None", "dict[TopicPartition, PartitionMetadata]"], pa.Table
 ]
-"""What Spark calls with a bucket: one for its batches alone, one for its traces and its batches."""
+"""What is called with a bucket: its batches, its traces (None without a trace) and its metadata."""
 
 
 def bucket_job(
-    spark: SparkSession,
-    options: AuditOptions,
-    partitions: Collection[TopicPartition],
-    functions: BucketFunctions,
-    schema: pa.Schema,
-    *,
-    with_partition_rows: bool = False,
+    options: AuditOptions, listing: SourceListing, function: BucketFunction, schema: pa.Schema
 ) -> DataFrame:
     """The rows that a function makes of each bucket.
 
-    :param partitions: All that there are.
-    :param schema: Of the rows that the functions make.
-    :param with_partition_rows: Whether each partition has a row among the batches that says nothing
-        else, so that one without a batch is seen too.
+    :param schema: Of these rows.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    buckets = min(len(partitions), MAX_BUCKETS)
-    one, both = functions
-    named = partitions if with_partition_rows else ()
-    batches = _batches(spark, options, buckets, named).groupBy(_BUCKET)
+    with_objects = options.remote is not None
+
+    def both(traces: pa.Table | None, rows: pa.Table) -> pa.Table:
+        batches, metadata = separate_metadata(rows, with_objects=with_objects)
+        return function(batches, traces, metadata)
+
+    def one(rows: pa.Table) -> pa.Table:
+        return both(None, rows)
+
+    buckets = min(listing.partitions, MAX_BUCKETS)
+    batches = _batches(options, listing, buckets).groupBy(_BUCKET)
     if options.trace is None:
         return batches.applyInArrow(one, from_arrow_schema(schema))
-    traces = _traces(spark, options, options.trace, buckets).groupBy(_BUCKET)
-    # The left side is planned first, and a trace must not be newer than the logs.
+    traces = _traces(options, listing, buckets).groupBy(_BUCKET)
     return traces.cogroup(batches).applyInArrow(both, from_arrow_schema(schema))
 
 
-def _batches(
-    spark: SparkSession,
-    options: AuditOptions,
-    buckets: int,
-    partitions: Collection[TopicPartition],
-) -> DataFrame:
-    """The batches, and a row of its own for each of some partitions."""
+def separate_metadata(
+    rows: pa.Table, *, with_objects: bool
+) -> tuple[pa.Table, dict[TopicPartition, PartitionMetadata]]:
+    """The batches of a bucket, and the metadata that came with them.
+
+    :param rows: Of batches, with the columns of `metadata_rows.SCHEMA` besides.
+    :param with_objects: As `partition_metadata` takes it.
+    """
+    is_batch = pc.is_null(rows["kind"])
+    metadata = metadata_rows.from_arrow(rows.filter(pc.invert(is_batch)))
+    batches = rows.filter(is_batch).drop_columns(["kind", "key", "value"])
+    return batches, partition_metadata(metadata, with_objects=with_objects)
+
+
+def _batches(options: AuditOptions, listing: SourceListing, buckets: int) -> DataFrame:
+    """The batches, and the metadata of partitions and of the cluster."""
     from pyspark.sql.functions import hash as murmur
     from pyspark.sql.functions import lit, pmod
 
-    reader = spark.read.format("fencepost").option("level", Level.BATCHES.value)
-    reader = reader.option("checks", options.level.value).option("beside", "files")
+    batches = _scan(options, listing)
+    batches = batches.withColumn(_BUCKET, pmod(murmur("topic", "partition"), lit(buckets)))
+    metadata = _to_buckets(listing.bucket_rows, "topic IS NOT NULL", buckets)
+    return batches.unionByName(metadata, allowMissingColumns=True)
+
+
+def _scan(options: AuditOptions, listing: SourceListing) -> DataFrame:
+    """The batches of all segments, each share of these read by one task."""
+    from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from fencepost.pipeline.datasource.source import Options, SegmentReader
+
+    settings = {
+        "path": options.directory,
+        "level": Level.BATCHES.value,
+        "checks": options.level.value,
+        "beside": "files",
+    }
     if options.remote is not None:
-        reader = reader.option("remote", options.remote)
-    if options.topics:
-        reader = reader.option("topics", ",".join(options.topics))
-    rows = reader.load(options.directory)
-    if partitions:
-        named = spark.createDataFrame(sorted(partitions), "topic string, partition int")
-        rows = rows.unionByName(named, allowMissingColumns=True)
-    return rows.withColumn(_BUCKET, pmod(murmur("topic", "partition"), lit(buckets)))
+        settings["remote"] = options.remote
+
+    def scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        reader = SegmentReader(Options.parse(settings))
+        for batch in batches:
+            for row in metadata_rows.from_arrow(batch):
+                assert isinstance(row.value, ScanShare), "no others are asked for"
+                yield from reader.read(InputPartition(row.value.segments))
+
+    shares = one_a_task(listing.rows(ScanShare), listing.count(ScanShare))
+    return shares.mapInArrow(scan, from_arrow_schema(BATCHES))
 
 
-def _traces(spark: SparkSession, options: AuditOptions, trace: str, buckets: int) -> DataFrame:
+def _traces(options: AuditOptions, listing: SourceListing, buckets: int) -> DataFrame:
     """What can concern a partition: its own rows, and all events."""
-    from pyspark.sql.functions import array, col, explode, expr, lit, pmod, sequence, when
+    from pyspark.sql.functions import expr
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    topics = frozenset(options.topics) or None
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in metadata_rows.from_arrow(batch):
+                assert isinstance(row.value, FoundTraceFile), "no others are asked for"
+                yield from read_trace_file(row.value.file, topics)
+
+    files = one_a_task(listing.rows(FoundTraceFile), listing.count(FoundTraceFile))
+    rows = files.mapInArrow(read, from_arrow_schema(TRACES))
+    of_one = "partition IS NOT NULL"
+    return _to_buckets(rows.where(expr(f"{of_one} OR {WITHOUT_PARTITION}")), of_one, buckets)
+
+
+def _to_buckets(rows: DataFrame, of_one: str, buckets: int) -> DataFrame:
+    """The rows, with the number of their bucket.
+
+    :param of_one: Which of them are of one partition, in SQL; the others go to all buckets.
+    """
+    from pyspark.sql.functions import array, explode, expr, lit, pmod, sequence, when
     from pyspark.sql.functions import hash as murmur
 
-    reader = spark.read.format("fencepost").option("level", Level.TRACES.value)
-    if options.topics:
-        reader = reader.option("topics", ",".join(options.topics))
-    rows = reader.load(trace)
-    of_one = col("partition").isNotNull()
     own: Column = array(pmod(murmur("topic", "partition"), lit(buckets)))
-    all_of_them = sequence(lit(0), lit(buckets - 1))
-    return rows.where(of_one | expr(WITHOUT_PARTITION)).withColumn(
-        _BUCKET, explode(when(of_one, own).otherwise(all_of_them))
-    )
+    everywhere = sequence(lit(0), lit(buckets - 1))
+    return rows.withColumn(_BUCKET, explode(when(expr(of_one), own).otherwise(everywhere)))

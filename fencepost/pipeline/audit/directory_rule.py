@@ -19,6 +19,7 @@ from fencepost.pipeline.datasource.log_directories import (
     find_all_dirs,
     named_broker,
     node_id_text,
+    unreadable_source,
 )
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.storage.formats import file_names
@@ -115,16 +116,23 @@ def read_listings(folder: str | Path) -> tuple[DirectoryListing, ...]:
     :raises UnreadableSource: When there is none, or they are of several clusters.
     """
     found = find_all_dirs(folder)
-    listings = [_read_listing(each.path, each.broker) for each in found.log_dirs]
-    listings += [_read_listing(path, None) for path in found.set_aside]
+    listings = [read_listing(each.path, each.broker) for each in found.log_dirs]
+    listings += [read_listing(path, None) for path in found.set_aside]
     return tuple(sorted(listings, key=lambda each: each.path))
 
 
-def _read_listing(path: Path, broker: int | None) -> DirectoryListing:
+def read_listing(path: Path, broker: int | None) -> DirectoryListing:
+    """The listing of a log directory.
+
+    :param broker: None where its logs are not read: then it may be one that can't be.
+    :raises UnreadableSource: When it can't be read.
+    """
     files = {name: data for name in SMALL_FILES if (data := _read(path / name)) is not None}
     try:
         names = sorted(each.name for each in path.iterdir() if each.is_dir())
-    except OSError:
+    except OSError as error:
+        if broker is not None:
+            raise unreadable_source(path, error) from error
         names = []
     return DirectoryListing(
         path=str(path),

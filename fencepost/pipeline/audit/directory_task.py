@@ -1,7 +1,7 @@
 """Runs the rules about log directories.
 
-They need names and small files alone, and no Spark: today the driver lists the directories of all
-brokers. `check_broker` is for those of one broker, as a task can list them.
+They need names and small files alone, and no Spark. `check_broker` is what a task does for the
+directories of one broker, `check_directories` does it for all of them.
 """
 
 import traceback
@@ -56,6 +56,11 @@ def check_directories(
         check_broker(of_one, identities, rules=rules, topics=topics)
         for of_one in by_broker.values()
     ]
+    return merge_brokers(results)
+
+
+def merge_brokers(results: Iterable[DirectoryResult]) -> DirectoryResult:
+    """The results of different brokers as one, with the incidents that findings are of."""
     return _fold(_merge(results))
 
 

@@ -1,15 +1,17 @@
 """The audit: one Spark job that runs every rule on every partition, and its result.
 
-It goes by buckets of partitions (`bucket_job`). Little data comes back to the driver: the
-violations, and a summary of each partition.
+Tasks list and read what there is (`source_listing`), and then it goes by buckets of partitions
+(`bucket_job`). The driver reads no file, and little comes back to it: the violations, and a summary
+of each partition.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,19 +19,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from fencepost.pipeline.audit.bucket_job import BucketFunctions, bucket_job
+from fencepost.pipeline.audit.bucket_job import BucketFunction, bucket_job
 from fencepost.pipeline.audit.cluster_metadata import MetadataReading
-from fencepost.pipeline.audit.coordinator_reader import read_coordinators
-from fencepost.pipeline.audit.directory_rule import DirectoryRule, read_listings
+from fencepost.pipeline.audit.directory_rule import DirectoryRule
 from fencepost.pipeline.audit.directory_rules import DIRECTORY_RULES
-from fencepost.pipeline.audit.directory_task import DirectoryResult, check_directories
+from fencepost.pipeline.audit.directory_task import DirectoryResult, merge_brokers
 from fencepost.pipeline.audit.incidents import (
     Incident,
     by_severity,
     incident_table,
 )
 from fencepost.pipeline.audit.lineage.table import lineage_table
-from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
+from fencepost.pipeline.audit.metadata_rows import BrokerResult
+from fencepost.pipeline.audit.metadata_tasks import Wanted
+from fencepost.pipeline.audit.partition_metadata import cluster_reading
 from fencepost.pipeline.audit.partition_summary import (
     PartitionSummary,
     RuleCount,
@@ -44,21 +47,9 @@ from fencepost.pipeline.audit.rule import (
     violation_table,
 )
 from fencepost.pipeline.audit.rules import RULES, transactions
-from fencepost.pipeline.audit.spark_task import (
-    OUTPUT_SCHEMA,
-    SUMMARY,
-    PartitionResult,
-    check_partitions,
-    run_task,
-)
-from fencepost.pipeline.datasource.log_directories import UnreadableSource, find_log_dirs
-from fencepost.pipeline.datasource.schemas import BATCHES, TRACES, Level
-from fencepost.pipeline.datasource.trace_files import (
-    TraceFile,
-    UnreadableTrace,
-    cluster_id_of,
-    find_trace_files,
-)
+from fencepost.pipeline.audit.source_listing import SourceListing, list_sources
+from fencepost.pipeline.audit.spark_task import OUTPUT_SCHEMA, SUMMARY, run_task
+from fencepost.pipeline.datasource.schemas import Level
 from fencepost.pipeline.requirements import CannotRunError
 
 if TYPE_CHECKING:
@@ -176,152 +167,76 @@ class AuditResult:
         parquet.write_table(self.lineage, path)
 
 
-def find_partition_metadata(options: AuditOptions) -> Mapping[TopicPartition, PartitionMetadata]:
-    """What there is to be looked at: quick, and no work for Spark.
+def list_logs(spark: SparkSession, options: AuditOptions) -> SourceListing:
+    """Let tasks find and read what there is besides batches and traces.
 
     :raises CannotRunError: When there is nothing, or it can't be read.
     """
-    try:
-        if options.trace is not None:
-            _check_cluster(options.directory, find_trace_files(options.trace))
-        metadata = read_partition_metadata(
-            options.directory, remote=options.remote, topics=options.topics
-        )
-    except (UnreadableSource, UnreadableTrace) as error:
-        raise CannotRunError(str(error)) from error
-    if not metadata:
-        which = f" of {', '.join(options.topics)}" if options.topics else ""
-        raise CannotRunError(f"there is no log{which} in {options.directory}")
-    return metadata
+    wanted = Wanted(
+        directory=options.directory,
+        topics=frozenset(options.topics) or None,
+        with_remote_log=options.remote is None,
+        with_coordinators=any(each.name == transactions.NAME for each in options.selected_rules),
+        rules=options.rules,
+    )
+    with _readable_failure():
+        return list_sources(spark, wanted, remote=options.remote, trace=options.trace)
 
 
-def _check_cluster(directory: str, files: Iterable[TraceFile]) -> None:
-    """Whether trace and logs are of one cluster, as far as both say of which they are.
-
-    :raises UnreadableTrace: When they are not.
-    """
-    known = {each.cluster_id for each in find_log_dirs(directory)} - {None}
-    for file in files:
-        cluster_id = cluster_id_of(file)
-        if known and cluster_id not in (None, *known):
-            raise UnreadableTrace(
-                f"{file.path} is the trace of another cluster ({cluster_id})"
-                f" than the logs in {directory} ({', '.join(map(str, known))})"
-            )
-
-
-def audit(
-    spark: SparkSession,
-    options: AuditOptions,
-    metadata: Mapping[TopicPartition, PartitionMetadata] | None = None,
-) -> AuditResult:
+def audit(spark: SparkSession, options: AuditOptions) -> AuditResult:
     """Look at a cluster's logs, its tier and its trace.
 
-    :param metadata: What `find_partition_metadata` found, where it was called already.
     :raises CannotRunError: When there is nothing to look at, or it can't be read.
     """
-    metadata = find_partition_metadata(options) if metadata is None else metadata
-    directories = _check_directories(options)
-    metadata = _with_coordinators(spark, options, metadata)
-    answered = _run(spark, options, metadata)
+    listing = list_logs(spark, options)
+    try:
+        with _readable_failure():
+            answered = bucket_job(
+                options, listing, bucket_function(options), OUTPUT_SCHEMA
+            ).toArrow()
+    finally:
+        listing.unpersist()
+    directories = merge_brokers(
+        each.result for each in sorted(listing.of(BrokerResult), key=lambda each: each.path)
+    )
     is_account = pc.is_valid(answered[SUMMARY])
     summaries = [from_json(each.as_py()) for each in answered.filter(is_account)[SUMMARY]]
     found = answered.filter(pc.invert(is_account)).drop_columns([SUMMARY])
-    without_rows = _without_rows(metadata, summaries, options)
-    summaries += [each.summary for each in without_rows]
     found = pa.concat_tables(
-        (
-            violation_table(list(directories.violations)),
-            found.cast(VIOLATION_SCHEMA),
-            violation_table([v for each in without_rows for v in each.violations]),
-        )
+        (violation_table(list(directories.violations)), found.cast(VIOLATION_SCHEMA))
     )
     return AuditResult(
         options=options,
         violations=found.sort_by([(name, "ascending") for name in ("topic", "partition")]),
         summaries=tuple(sorted(summaries, key=lambda summary: summary.key)),
-        cluster_metadata=next(iter(metadata.values()), PartitionMetadata()).cluster.reading,
+        cluster_metadata=cluster_reading(listing.values),
         directories=directories,
     )
 
 
-def _check_directories(options: AuditOptions) -> DirectoryResult:
-    """What the rules about log directories find.
-
-    :raises CannotRunError: When they can't be read.
-    """
-    try:
-        listings = read_listings(options.directory)
-    except UnreadableSource as error:
-        raise CannotRunError(str(error)) from error
-    return check_directories(listings, rules=options.rules, topics=options.topics)
-
-
-def _without_rows(
-    metadata: Mapping[TopicPartition, PartitionMetadata],
-    summaries: Iterable[PartitionSummary],
-    options: AuditOptions,
-) -> list[PartitionResult]:
-    """Partitions of which no row came: their logs are empty, or not there at all."""
-    seen = {summary.key for summary in summaries}
-    left = {key: known for key, known in metadata.items() if key not in seen}
-    traces = None if options.trace is None else TRACES.empty_table()
-    return list(
-        check_partitions(
-            BATCHES.empty_table(), traces, left, now_ms=options.now_ms, rules=options.rules
-        )
-    )
-
-
-def _with_coordinators(
-    spark: SparkSession, options: AuditOptions, metadata: Mapping[TopicPartition, PartitionMetadata]
-) -> Mapping[TopicPartition, PartitionMetadata]:
-    """The metadata, with what the transaction coordinators know where a rule asks for it.
-
-    :raises CannotRunError: When that can't be read.
-    """
-    from pyspark.errors import PySparkException
-
-    if not any(each.name == transactions.NAME for each in options.selected_rules):
-        return metadata
-    try:
-        known = read_coordinators(spark, options.directory)
-    except UnreadableSource as error:
-        raise CannotRunError(str(error)) from error
-    except PySparkException as error:
-        raise CannotRunError(f"the job failed: {_error_line(error)}") from error
-    return {key: replace(each, coordinators=known) for key, each in metadata.items()}
-
-
-def _run(
-    spark: SparkSession, options: AuditOptions, metadata: Mapping[TopicPartition, PartitionMetadata]
-) -> pa.Table:
-    """The job: rows of `OUTPUT_SCHEMA`.
-
-    :raises CannotRunError: When it fails.
-    """
-    from pyspark.errors import PySparkException
-
-    functions = bucket_functions(metadata, options)
-    try:
-        return bucket_job(spark, options, metadata, functions, OUTPUT_SCHEMA).toArrow()
-    except PySparkException as error:
-        raise CannotRunError(f"the job failed: {_error_line(error)}") from error
-
-
-def bucket_functions(
-    metadata: Mapping[TopicPartition, PartitionMetadata], options: AuditOptions
-) -> BucketFunctions:
-    """What Spark calls with a bucket, on executors: its batches, or these and its traces."""
+def bucket_function(options: AuditOptions) -> BucketFunction:
+    """What executors call with a bucket."""
     rules, now_ms, with_history = options.rules, options.now_ms, options.with_histories
 
-    def both(traces: pa.Table, batches: pa.Table) -> pa.Table:
+    def call(
+        batches: pa.Table,
+        traces: pa.Table | None,
+        metadata: Mapping[TopicPartition, PartitionMetadata],
+    ) -> pa.Table:
         return run_task(batches, traces, metadata, rules, now_ms=now_ms, with_history=with_history)
 
-    def one(batches: pa.Table) -> pa.Table:
-        return run_task(batches, None, metadata, rules, now_ms=now_ms, with_history=with_history)
+    return call
 
-    return one, both
+
+@contextmanager
+def _readable_failure() -> Iterator[None]:
+    """:raises CannotRunError: Instead of what Spark raises when a job fails."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        raise CannotRunError(f"the job failed: {_error_line(error)}") from error
 
 
 def _error_line(error: Exception) -> str:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import UUID
 
-from fencepost.pipeline.audit.cluster_metadata import ClusterMetadata
 from fencepost.pipeline.audit.log_files import last_header
 from fencepost.pipeline.audit.rule import TierSegment, TopicPartition
-from fencepost.pipeline.datasource.log_directories import LogDir, Replica, find_replicas
+from fencepost.pipeline.datasource.log_directories import Replica
 from fencepost.protocol.byte_utils import format_uuid
 from fencepost.protocol.framed_records import MalformedValue
 from fencepost.protocol.record_reader import iter_records
@@ -46,29 +45,31 @@ class RemoteLogMetadata:
 
 
 def read_remote_log_metadata(
-    log_dirs: Iterable[LogDir], cluster: ClusterMetadata, topics: Collection[str] | None = None
+    replicas: Iterable[Replica],
+    expected: int | None = None,
+    topics: Collection[str] | None = None,
 ) -> RemoteLogMetadata:
     """What the log directories of a cluster have of it.
 
-    :param cluster: Tells how many partitions the topic has.
+    :param replicas: All that there are of the topic.
+    :param expected: How many partitions it has; None where that is not known.
     :param topics: Only segments of these; None for all.
-    :raises UnreadableSource: When a directory can't be read.
     """
     copies: dict[int, list[Replica]] = defaultdict(list)
-    for replica in find_replicas(log_dirs, {REMOTE_LOG_METADATA_TOPIC}):
+    for replica in replicas:
         copies[replica.partition].append(replica)
     if not copies:
         return RemoteLogMetadata()
     listing = _Listing()
     problems: list[str] = []
-    for _, replicas in sorted(copies.items()):
-        furthest = max(replicas, key=_rank)
+    for _, of_one in sorted(copies.items()):
+        furthest = max(of_one, key=_rank)
         try:
             listing.read(furthest)
         except (CorruptBatch, MalformedValue, OSError) as error:
             problems.append(f"{furthest.path} can't be read to its end: {error}")
-    known = cluster.topics.get(REMOTE_LOG_METADATA_TOPIC, ())
-    expected = len(known[-1].partitions) if known else max(copies) + 1
+    if expected is None:
+        expected = max(copies) + 1
     if len(copies) < expected:
         problems.append(
             f"{expected - len(copies)} of {expected} partitions of {REMOTE_LOG_METADATA_TOPIC} "

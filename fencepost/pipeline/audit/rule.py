@@ -2,7 +2,7 @@
 
 The evidence of a partition is its batches, traces and metadata. Batches and traces are grouped by
 partition, and each group goes to every rule as Arrow tables. Metadata (checkpoints, the tier's
-metadata) are small: the driver reads them once, and they are sent along as `PartitionMetadata`.
+metadata) are read by tasks before any batch is, and go the same way, as `PartitionMetadata`.
 Violations are rows of one shape, whatever the rule.
 """
 

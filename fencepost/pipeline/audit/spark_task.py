@@ -212,18 +212,6 @@ def _with_events(own: pa.Table, without_partition: pa.Table, topic: str) -> pa.T
     return joined.take(pc.sort_indices(joined, sort_keys=[("line", "ascending")]))
 
 
-def partitions_in(*tables: pa.Table | None) -> set[TopicPartition]:
-    """The partitions that rows of these are of."""
-    found: set[TopicPartition] = set()
-    for table in tables:
-        if table is not None:
-            pairs = table.group_by(["topic", "partition"], use_threads=False).aggregate([])
-            found |= set(
-                zip(pairs["topic"].to_pylist(), pairs["partition"].to_pylist(), strict=True)
-            )
-    return {(topic, partition) for topic, partition in found if None not in (topic, partition)}
-
-
 def _split(table: pa.Table, order: tuple[str, ...]) -> dict[TopicPartition, pa.Table]:
     """The rows of each partition, those of none left out.
 
@@ -276,15 +264,14 @@ def run_task(
 ) -> pa.Table:
     """What an executor finds in some partitions.
 
-    :param metadata: Of these and of others.
+    :param metadata: Of these, and of partitions without a row.
     :param now_ms: When the audit was begun.
     :returns: `OUTPUT_SCHEMA`.
     """
-    own = {key: metadata[key] for key in partitions_in(batches, traces) if key in metadata}
     violations: list[Violation] = []
     summaries: list[bytes] = []
     for each in check_partitions(
-        batches, traces, own, now_ms=now_ms, rules=rules, with_history=with_history
+        batches, traces, metadata, now_ms=now_ms, rules=rules, with_history=with_history
     ):
         violations += each.violations
         summaries.append(to_json(each.summary))

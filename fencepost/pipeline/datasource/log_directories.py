@@ -62,6 +62,8 @@ class LogDir:
     cluster_id: str | None
     clean: bool
     """Whether the broker ended in order."""
+    directory_id: str | None = None
+    """Its own (KIP-858); None where it does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +155,7 @@ def find_all_dirs(folder: str | Path) -> FoundDirs:
         _check_clusters(found)
         others = _of_other_nodes(found)
     except OSError as error:
-        raise _unreadable_source(top, error) from error
+        raise unreadable_source(top, error) from error
     if not found:
         raise UnreadableSource(
             f"no log directory in {top}: none has {file_names.META_PROPERTIES} or is a broker-N"
@@ -248,7 +250,7 @@ def find_replicas(
         try:
             replicas = list(_replicas(log_dir, topics))
         except OSError as error:
-            raise _unreadable_source(log_dir.path, error) from error
+            raise unreadable_source(log_dir.path, error) from error
         for replica in replicas:
             key = (replica.topic, replica.partition, replica.broker)
             other = found.setdefault(key, replica)
@@ -294,6 +296,7 @@ def _log_dir(folder: Path) -> LogDir | None:
         broker=broker,
         cluster_id=properties.get("cluster.id"),
         clean=(folder / file_names.CLEAN_SHUTDOWN).exists(),
+        directory_id=properties.get("directory.id"),
     )
 
 
@@ -320,6 +323,20 @@ def _replicas(log_dir: LogDir, topics: Collection[str] | None) -> Iterator[Repli
         if parsed.topic == METADATA_TOPIC or (topics is not None and parsed.topic not in topics):
             continue
         yield _replica(log_dir, path, parsed)
+
+
+def read_replica(log_dir: LogDir, name: str) -> Replica:
+    """The replica in one directory of a log directory.
+
+    :param name: Of the directory, which is one of a partition.
+    :raises UnreadableSource: When it can't be read.
+    """
+    named = parse_directory_name(name)
+    assert named is not None, "it is the name of a partition's directory"
+    try:
+        return _replica(log_dir, log_dir.path / name, named)
+    except OSError as error:
+        raise unreadable_source(log_dir.path, error) from error
 
 
 def _replica(log_dir: LogDir, path: Path, named: PartitionDirectory) -> Replica:
@@ -415,5 +432,6 @@ def _end_of(folder: Path, file: SegmentFile) -> int:
     return end
 
 
-def _unreadable_source(path: Path, error: OSError) -> UnreadableSource:
+def unreadable_source(path: Path, error: OSError) -> UnreadableSource:
+    """What is wrong with a log directory that can't be read."""
     return UnreadableSource(f"{error.filename or path} can't be read: {error.strerror or error}")

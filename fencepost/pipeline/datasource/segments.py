@@ -11,11 +11,12 @@ from typing import Final, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from fencepost.pipeline.datasource.log_directories import find_log_dirs, find_replicas
+from fencepost.pipeline.datasource.log_directories import Replica, find_log_dirs, find_replicas
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.pipeline.datasource.tier import Tier
 from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.tier.object_store import ObjectKind, object_key
+from fencepost.storage.tier.segment_metadata import RemoteSegment
 
 SMALL_SEGMENTS_BYTES: Final = 4 << 20
 """Bytes that are read in less time than it takes to start a task."""
@@ -63,7 +64,8 @@ def list_segments(
     :raises UnreadableSource: When either can't be read.
     """
     logs = [] if folder is None else _in_logs(folder, topics)
-    return logs + ([] if tier is None else _in_tier(tier, topics))
+    in_tier = () if tier is None else tier.segments(topics)
+    return logs + [tier_segment_files(each) for each in in_tier if each.is_served]
 
 
 def split_into_tasks(segments: Sequence[SegmentFiles]) -> list[tuple[SegmentFiles, ...]]:
@@ -82,6 +84,12 @@ def split_into_tasks(segments: Sequence[SegmentFiles]) -> list[tuple[SegmentFile
 
 
 def _in_logs(folder: str, topics: Collection[str] | None) -> list[SegmentFiles]:
+    replicas = find_replicas(find_log_dirs(folder), topics)
+    return [files for replica in replicas for files in replica_segment_files(replica)]
+
+
+def replica_segment_files(replica: Replica) -> list[SegmentFiles]:
+    """The segments of a replica, in order."""
     return [
         SegmentFiles(
             topic=replica.topic,
@@ -98,30 +106,26 @@ def _in_logs(folder: str, topics: Collection[str] | None) -> list[SegmentFiles]:
             transaction_index=str(segment.transaction_index),
             snapshots=tuple(map(str, segment.snapshots)),
         )
-        for replica in find_replicas(find_log_dirs(folder), topics)
         for segment in replica.segments
     ]
 
 
-def _in_tier(tier: Tier, topics: Collection[str] | None) -> list[SegmentFiles]:
-    return [
-        SegmentFiles(
-            topic=segment.partition.topic,
-            partition=segment.partition.index,
-            place=Place.TIER,
-            broker=None,
-            segment=segment.start_offset,
-            segment_id=format_uuid(segment.id),
-            log=object_key(segment, ObjectKind.LOG),
-            offset_index=object_key(segment, ObjectKind.OFFSET_INDEX),
-            time_index=object_key(segment, ObjectKind.TIME_INDEX),
-            size=segment.size_bytes,
-            closed=True,
-            transaction_index=object_key(segment, ObjectKind.TRANSACTION_INDEX),
-        )
-        for segment in tier.segments(topics)
-        if segment.is_served
-    ]
+def tier_segment_files(segment: RemoteSegment) -> SegmentFiles:
+    """A segment of the tier."""
+    return SegmentFiles(
+        topic=segment.partition.topic,
+        partition=segment.partition.index,
+        place=Place.TIER,
+        broker=None,
+        segment=segment.start_offset,
+        segment_id=format_uuid(segment.id),
+        log=object_key(segment, ObjectKind.LOG),
+        offset_index=object_key(segment, ObjectKind.OFFSET_INDEX),
+        time_index=object_key(segment, ObjectKind.TIME_INDEX),
+        size=segment.size_bytes,
+        closed=True,
+        transaction_index=object_key(segment, ObjectKind.TRANSACTION_INDEX),
+    )
 
 
 def _size(path: Path) -> int:

@@ -37,7 +37,7 @@ class Tier:
     """A tier, opened to be read.
 
     :ivar url: Where it is. May hold a secret.
-    :ivar unreadable: Keys of the metadata that `segments` could not make sense of, and why.
+    :ivar unreadable: Keys of the metadata that the last reading could not make sense of, and why.
     """
 
     def __init__(self, url: str, store: ObjectStoreMethods) -> None:
@@ -74,10 +74,29 @@ class Tier:
         :param topics: Only of these; None for all.
         :raises UnreadableSource: When the tier can't be listed or read.
         """
+        return self.read_segments(self.metadata_keys(topics))
+
+    def metadata_keys(self, topics: Collection[str] | None = None) -> tuple[str, ...]:
+        """The keys of all metadata of segments.
+
+        :param topics: Only of these; None for all.
+        :raises UnreadableSource: When the tier can't be listed.
+        """
         from obstore.exceptions import BaseError
 
         try:
-            keys = [key for key in self._keys() if _is_wanted(key, topics)]
+            return tuple(key for key in self._keys() if _is_wanted(key, topics))
+        except (BaseError, OSError) as error:
+            raise UnreadableSource(f"can't read the tier: {first_line(error)}") from error
+
+    def read_segments(self, keys: Collection[str]) -> tuple[RemoteSegment, ...]:
+        """The segments that some of `metadata_keys` are of, by topic, partition and start offset.
+
+        :raises UnreadableSource: When one can't be read.
+        """
+        from obstore.exceptions import BaseError
+
+        try:
             with ThreadPoolExecutor(_READERS) as readers:
                 metadata = list(readers.map(self._get_if_there, keys))
         except (BaseError, OSError) as error:

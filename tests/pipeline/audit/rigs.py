@@ -6,24 +6,21 @@ import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from confluent_kafka import Producer
 
-from fencepost.pipeline.audit import coordinator_log, partition_metadata
+from fencepost.pipeline.audit import partition_metadata
 from fencepost.pipeline.audit.directory_rule import read_listings
 from fencepost.pipeline.audit.directory_task import check_directories
 from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.rule import PartitionMetadata, TopicPartition, Violation
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.spark_task import PartitionResult, check_partitions
-from fencepost.pipeline.datasource.log_directories import find_log_dirs
-from fencepost.pipeline.datasource.schemas import RECORDS
-from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder, scan_records
-from fencepost.pipeline.datasource.segments import list_segments
+from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
 from tests.harness.control_client import Control, Json
 from tests.harness.durable_cluster import DurableCluster
@@ -190,26 +187,12 @@ class Left:
     ) -> Iterator[PartitionResult]:
         tier, data = self.place / "tier", self.place / "data"
         remote = tier.as_uri() if tier.exists() else None
-        known = partition_metadata.read_partition_metadata(data, remote=remote, topics=topics)
+        known = partition_metadata.read_partition_metadata(
+            data, remote=remote, topics=topics, with_coordinators=True
+        )
         rows = scan_folder(data, remote=remote, topics=topics or None, checks=Checks.RECORDS)
         traces = read_trace_directory(self.place / "trace") if traced else None
-        known = with_coordinators(data, known)
         return check_partitions(rows, traces, known, rules=rules, now_ms=_now_ms() + later_ms)
-
-
-def with_coordinators(
-    folder: Path, known: Mapping[TopicPartition, PartitionMetadata]
-) -> dict[TopicPartition, PartitionMetadata]:
-    """The metadata with what the transaction coordinators know, as a job reads it."""
-    segments = list_segments(str(folder), None, [coordinator_log.TOPIC])
-    batches = [batch for files in segments for batch in scan_records(files)]
-    rows = pa.Table.from_batches(batches, RECORDS).select(coordinator_log.COLUMNS)
-    coordinators = coordinator_log.coordinator_log(
-        coordinator_log.last_records(rows),
-        {each.partition for each in segments},
-        clean=all(each.clean for each in find_log_dirs(folder)),
-    )
-    return {key: replace(each, coordinators=coordinators) for key, each in known.items()}
 
 
 def audit_directories(

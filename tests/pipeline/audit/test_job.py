@@ -270,7 +270,11 @@ def test_a_bit_of_a_batch_that_only_its_records_tell(
     ],
 )
 def test_what_cannot_be_run_is_2(
-    command: Told, tmp_path: Path, arguments: Callable[[Path], list[object]], said: str
+    spark: SparkSession,
+    command: Told,
+    tmp_path: Path,
+    arguments: Callable[[Path], list[object]],
+    said: str,
 ) -> None:
     assert command(*arguments(tmp_path)) == 2
     assert said in command.error
@@ -286,7 +290,7 @@ def test_a_list_in_the_environment_is_split(
 
 
 def test_what_is_missing_beside_the_logs_is_2(
-    command: Told, clean: Recorded, tmp_path: Path
+    spark: SparkSession, command: Told, clean: Recorded, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
@@ -305,7 +309,7 @@ def test_what_is_missing_beside_the_logs_is_2(
 
 
 def test_the_trace_of_another_cluster_is_refused(
-    command: Told, clean: Recorded, tmp_path: Path
+    spark: SparkSession, command: Told, clean: Recorded, tmp_path: Path
 ) -> None:
     trace = tmp_path / "trace"
     shutil.copytree(clean.trace, trace)

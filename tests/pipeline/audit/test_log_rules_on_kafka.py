@@ -11,13 +11,13 @@ from fencepost.pipeline.audit.rule import Violation
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from tests.harness.kafka_writes import KafkaWrites
 from tests.pipeline.audit import damage
-from tests.pipeline.audit.rigs import LOG_RULES, followed, with_coordinators
+from tests.pipeline.audit.rigs import LOG_RULES, followed
 
 
 def audit(folder: Path) -> list[Violation]:
     rows = scan_folder(folder, checks=Checks.RECORDS)
-    known = partition_metadata.read_partition_metadata(folder)
-    return followed(rows, None, with_coordinators(folder, known), LOG_RULES)
+    known = partition_metadata.read_partition_metadata(folder, with_coordinators=True)
+    return followed(rows, None, known, LOG_RULES)
 
 
 def test_nothing_is_found(kafka_wrote: KafkaWrites) -> None:

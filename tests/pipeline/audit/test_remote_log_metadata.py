@@ -9,7 +9,6 @@ from uuid import UUID
 
 import pytest
 
-from fencepost.pipeline.audit.cluster_metadata import ClusterMetadata
 from fencepost.pipeline.audit.metadata_sources import read_cluster_metadata
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.remote_log_metadata import (
@@ -17,7 +16,7 @@ from fencepost.pipeline.audit.remote_log_metadata import (
     read_remote_log_metadata,
 )
 from fencepost.pipeline.audit.rule import TierSegment, Violation
-from fencepost.pipeline.datasource.log_directories import find_log_dirs
+from fencepost.pipeline.datasource.log_directories import find_log_dirs, find_replicas
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from fencepost.protocol.byte_utils import format_uuid
 from fencepost.protocol.record_reader import iter_records
@@ -110,7 +109,8 @@ def write(
 
 
 def read(folder: Path, *topics: str) -> RemoteLogMetadata:
-    return read_remote_log_metadata(find_log_dirs(folder), ClusterMetadata(), topics or None)
+    replicas = find_replicas(find_log_dirs(folder), {TOPIC})
+    return read_remote_log_metadata(replicas, topics=topics or None)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def tiered(tmp_path_factory: pytest.TempPathFactory) -> Tiered:
 def test_a_real_tier(tiered: Tiered) -> None:
     log_dirs = find_log_dirs(tiered.folder)
     cluster = read_cluster_metadata(log_dirs)
-    found = read_remote_log_metadata(log_dirs, cluster)
+    found = read_remote_log_metadata(find_replicas(log_dirs, {TOPIC}))
     assert (found.is_complete, found.problems) == (True, ())
     segments = [each for each in found.segments[tiered.topic, 0] if each.finished]
     assert [each.start_offset for each in segments] == [0, 4, 8, 12]

@@ -11,7 +11,7 @@ import pytest
 from pyspark import cloudpickle
 
 from fencepost.pipeline.audit import spark_task as examining
-from fencepost.pipeline.audit.job import AuditOptions, bucket_functions
+from fencepost.pipeline.audit.job import AuditOptions, bucket_function
 from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.partition_summary import from_json, to_json
 from fencepost.pipeline.audit.rule import (
@@ -160,11 +160,9 @@ def test_every_rule_is_shown_when_the_audit_was_begun(rules: Rules) -> None:
 
 def test_what_executors_are_sent_has_the_time_that_the_case_fixed(rules: Rules) -> None:
     case = AuditOptions(directory="/logs", now_ms=7)
-    for function, tables in zip(
-        bucket_functions({}, case), ((batches({}),), (traces(), batches({}))), strict=True
-    ):
-        sent = cloudpickle.loads(cloudpickle.dumps(function))  # type: ignore[no-untyped-call]  # it has no types
-        sent(*tables)
+    for trace in (None, traces()):
+        sent = cloudpickle.loads(cloudpickle.dumps(bucket_function(case)))  # type: ignore[no-untyped-call]  # it has no types
+        sent(batches({}), trace, {})
     assert [each.now_ms for each in rules.seen] == [7, 7]
 
 
@@ -262,12 +260,12 @@ def test_a_bucket_answers_findings_and_accounts(rules: Rules) -> None:
         "finds", lambda each: iter([violation(each.partition, rule="finds")] * each.partition)
     )
     rows = batches({"partition": 1}, {"partition": 2})
-    elsewhere = {("orders", 7): PartitionMetadata()}
-    answer = run_task(rows, None, elsewhere, (), now_ms=NOW_MS, with_history=False)
+    without_batch = {("orders", 7): PartitionMetadata()}
+    answer = run_task(rows, None, without_batch, (), now_ms=NOW_MS, with_history=False)
     assert answer.schema == OUTPUT_SCHEMA
     told = answer.filter(answer[SUMMARY].is_valid())
-    assert [from_json(each.as_py()).partition for each in told[SUMMARY]] == [1, 2]
+    assert [from_json(each.as_py()).partition for each in told[SUMMARY]] == [1, 2, 7]
     rest = answer.filter(answer[SUMMARY].is_null())
-    assert rest["partition"].to_pylist() == [1, 2, 2]
-    nothing = run_task(batches(), None, elsewhere, (), now_ms=NOW_MS, with_history=False)
+    assert rest["partition"].to_pylist() == [1, 2, 2, *[7] * 7]
+    nothing = run_task(batches(), None, {}, (), now_ms=NOW_MS, with_history=False)
     assert (nothing.schema, nothing.num_rows) == (OUTPUT_SCHEMA, 0)

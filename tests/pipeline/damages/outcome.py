@@ -13,7 +13,6 @@ from fencepost.pipeline.audit import partition_metadata
 from fencepost.pipeline.audit.incidents import Incident
 from fencepost.pipeline.audit.spark_task import check_partitions
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
-from tests.pipeline.audit.rigs import with_coordinators
 from tests.pipeline.damages.catalogue import DAMAGES
 from tests.pipeline.damages.model import Damage, Target
 from tests.pipeline.damages.written import BROKERS, Topic, Written
@@ -64,9 +63,7 @@ def outcomes(written: Written, to: Path, damages: Sequence[Damage] = DAMAGES) ->
 def incidents(written: Written) -> dict[str, tuple[Incident, ...]]:
     """What an audit finds, by topic, where there is anything."""
     rows = scan_folder(written.folder, checks=Checks.RECORDS)
-    known = with_coordinators(
-        written.folder, partition_metadata.read_partition_metadata(written.folder)
-    )
+    known = partition_metadata.read_partition_metadata(written.folder, with_coordinators=True)
     now_ms = time.time_ns() // 1_000_000
     found = {}
     for result in check_partitions(rows, None, known, now_ms=now_ms):
