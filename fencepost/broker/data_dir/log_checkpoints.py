@@ -8,6 +8,8 @@ last one.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
+from typing import Final
 from uuid import UUID
 
 from fencepost.broker.data_dir.log_inventory import (
@@ -27,6 +29,8 @@ from fencepost.storage.files.process_limits import ProcessLimits
 RunSync = Callable[[Callable[[], None], Callable[[OSError | None], None]], None]
 """Does what takes long (the first) beside all else, and then says how it went (the second) where
 the core runs."""
+_EPOCHS_IN_A_TURN: Final = 4
+"""Epoch checkpoints that are written in one turn of the event loop."""
 
 
 class LogInventories:
@@ -199,6 +203,7 @@ class LogCheckpoints:
     :ivar offsets: As they are to be written.
     :ivar inventory: As it is written.
     :ivar run_sync: The edge sets what does it on a thread of its own.
+    :ivar on_log_failed: Called with a log that failed while it was written to here.
     """
 
     def __init__(
@@ -211,6 +216,7 @@ class LogCheckpoints:
         shared: ProcessLimits,
     ) -> None:
         self.run_sync: RunSync = run_sync_inline
+        self.on_log_failed: Callable[[Key, StorageFailure], None] = _ignore_failure
         self.offsets = offsets
         self.inventory = inventory
         self._logs = logs
@@ -219,6 +225,8 @@ class LogCheckpoints:
         self._recovery_points_are_due = False
         """Whether a recovery point has moved that is not written yet."""
         self._inventory_is_due = False
+        self._outdated_epochs: dict[Key, None] = {}
+        """Logs whose epoch checkpoint waits to be written."""
         self._is_syncing = False
         """Whether closed segments are being made durable."""
         inventory.flush_soon = self._flush_inventory_soon
@@ -248,6 +256,7 @@ class LogCheckpoints:
         """
         offsets = self.offsets
         log.on_truncated = self._on_recovery_point_changed
+        log.write_epochs_later = partial(self._write_epochs_later, key)
         self.inventory.watch(key, topic_id, log)
         if log.recovery_point < offsets.recovery_points.get(key, 0):
             # What is appended from now on is not durable, although the file says that it is.
@@ -310,6 +319,24 @@ class LogCheckpoints:
         self.write_recovery_points()
         self.write_log_starts()  # and up to where compaction has been
 
+    def _write_epochs_later(self, key: Key) -> None:
+        if not self._outdated_epochs:
+            self._shared.in_later_turn(self._write_outdated_epochs)
+        self._outdated_epochs[key] = None
+
+    def _write_outdated_epochs(self) -> None:
+        keys = list(islice(self._outdated_epochs, _EPOCHS_IN_A_TURN))
+        for key in keys:
+            del self._outdated_epochs[key]
+            log = self._logs.get(key)
+            if log is not None and log.failure is None:
+                try:
+                    log.write_outdated_epochs()
+                except StorageFailure as failure:
+                    self.on_log_failed(key, failure)
+        if self._outdated_epochs:
+            self._shared.in_later_turn(self._write_outdated_epochs)
+
     def _flush_inventory_soon(self) -> None:
         if not self._inventory_is_due:
             self._inventory_is_due = True
@@ -332,13 +359,11 @@ class LogCheckpoints:
             except StorageFailure as failure:
                 yield key, failure
 
-    def sync_closed_segments(self, failed: Callable[[Key, StorageFailure], None]) -> None:
+    def sync_closed_segments(self) -> None:
         """Begin to make the closed segments durable that are not, beside all else.
 
         A few segments of one log are synced at a time, because their files are open meanwhile; the
         others follow. The recovery point of a log moves on with them, and is written.
-
-        :param failed: Told which log failed by it.
         """
         for key, log in list(self._logs.items()):
             if self._is_syncing:
@@ -346,36 +371,33 @@ class LogCheckpoints:
             try:
                 pending = log.closed_segments_to_sync()
             except StorageFailure as failure:
-                failed(key, failure)
+                self.on_log_failed(key, failure)
                 continue
             if pending is not None:
                 self._is_syncing = True
                 self._shared.open_files.lend(pending.open_files)
-                self.run_sync(pending.run, partial(self._synced, key, log, pending, failed))
+                self.run_sync(pending.run, partial(self._synced, key, log, pending))
 
-    def _synced(
-        self,
-        key: Key,
-        log: FileLog,
-        pending: PendingSync,
-        failed: Callable[[Key, StorageFailure], None],
-        error: OSError | None,
-    ) -> None:
+    def _synced(self, key: Key, log: FileLog, pending: PendingSync, error: OSError | None) -> None:
         self._is_syncing = False
         self._shared.open_files.lend(-pending.open_files)
-        self._soon(partial(self.sync_closed_segments, failed))
+        self._soon(self.sync_closed_segments)
         if self._logs.get(key) is not log:
             return
         try:
             log.on_synced(pending, error)
         except StorageFailure as failure:
-            failed(key, failure)
+            self.on_log_failed(key, failure)
         else:
             self._on_recovery_point_changed()
 
 
 def _never() -> None:
     """The default: it is written with the checkpoints only."""
+
+
+def _ignore_failure(_key: Key, _failure: StorageFailure) -> None:
+    """The default: the next use of the log fails."""
 
 
 def run_sync_inline(work: Callable[[], None], then: Callable[[OSError | None], None]) -> None:

@@ -50,6 +50,7 @@ class CheckpointTimers:
     def __init__(self, broker: "Broker", log_dir: LogDir, data_dir: DataDir) -> None:
         self._broker = broker
         self._checkpoints = log_dir.checkpoints
+        self._checkpoints.on_log_failed = self._fail
         self._data_dir = data_dir
 
     def start(self) -> None:
@@ -88,7 +89,7 @@ class CheckpointTimers:
     def _recovery_points(self) -> None:
         """Where nothing else is flushed, closed segments are, and need not be recovered."""
         self._checkpoints.write_recovery_points()
-        self._checkpoints.sync_closed_segments(self._fail)
+        self._checkpoints.sync_closed_segments()
 
     def _flush(self) -> None:
         for key, failure in self._checkpoints.flush_overdue(self._broker.scheduler.wall_ms()):
@@ -184,6 +185,7 @@ class DataDirPersistence:
             shared=self._shared,
         )
         self._shared.call_later = self._call_later
+        self._shared.in_later_turn = self._scheduler.in_later_turn
         made.report_recoveries_to(partial(self._on_recovered, broker_id))
         return made
 

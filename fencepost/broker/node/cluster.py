@@ -253,7 +253,7 @@ class Cluster:
         for topic in self.options.topics:
             if topic.name not in self.controller.image.topics:  # of an earlier process
                 self.controller.create_topic(topic)
-        self.scheduler.run_due()
+        self.scheduler.run_turn()  # clients need not wait for what asked for later turns
 
     def _publish(self, image: ClusterImage, changed: frozenset[str]) -> None:
         self._configs.update(image)

@@ -203,8 +203,9 @@ def tune_garbage_collection() -> None:
     """Let the garbage collector scan less, and less often.
 
     The objects of start-up live as long as the process, and few others are in cycles: scans after
-    every 700 allocations would only delay requests. A large request makes a million objects: they
-    are scanned in parts, as a scan of all of them would hold every connection up for 0.1 s.
+    every 700 allocations would only delay requests, and a start with thousands of logs. A large
+    request makes a million objects: they are scanned in parts, as a scan of all of them would hold
+    every connection up for 0.1 s.
     """
     gc.freeze()
     gc.set_threshold(10_000, 5, 2_000)
@@ -289,6 +290,7 @@ async def _serve(
         controller=options.controller,
         control=(options.control_host, options.control_port),
     )
+    tune_garbage_collection()  # of what is imported; again when the cluster is there
     clock = _make_clock(options.clock)
     shares = memory_shares(available_memory())
     cluster = _make_cluster(options, sockets, clock, make_objects, shares.logs, descriptors)

@@ -40,7 +40,8 @@ def _guarded(
     """Let a method fail once the log's files have failed, and note when it finds that they do.
 
     Epochs that changed are written to their checkpoint when it ends, after records were cut: a
-    crash in between must not leave records whose epochs are in no file.
+    crash in between must not leave records whose epochs are in no file. Those without a record can
+    wait: see `FileLog.write_epochs_later`.
     """
 
     @wraps(method)
@@ -52,7 +53,7 @@ def _guarded(
                 return method(self, *args, **kwargs)
             finally:
                 if self._flusher.epochs_changed:
-                    self.write_epochs()
+                    self._on_epochs_outdated()
         except OSError as error:
             # It is kept for as long as the log: the frames of its traceback are not.
             self._failure = error.with_traceback(None)
@@ -84,12 +85,24 @@ class FileLog:
 
     :param recovery_point: Everything before this offset is durable, and will be found so.
     :param is_durable: Whether the names of its files and the epoch checkpoint are as well.
+    :param written_epochs: What the epoch checkpoint has; None where that is not to be relied on.
     :param now_ms: flush.ms counts from now.
     :ivar on_truncated: Called when the recovery point has moved back: a checkpoint that a later
         start reads must follow at once.
+    :ivar write_epochs_later: Has `write_outdated_epochs` called soon; None writes at once. Where a
+        broker begins to lead thousands of partitions, it would be busy for seconds with epochs
+        without a record, which opening the log drops. With its first record an epoch is written.
     """
 
-    __slots__ = ("_failure", "_flusher", "_log", "_on_epochs_changed", "_store", "on_truncated")
+    __slots__ = (
+        "_failure",
+        "_flusher",
+        "_log",
+        "_on_epochs_changed",
+        "_store",
+        "on_truncated",
+        "write_epochs_later",
+    )
 
     def __init__(
         self,
@@ -100,6 +113,7 @@ class FileLog:
         *,
         recovery_point: int,
         is_durable: bool,
+        written_epochs: tuple[EpochEntry, ...] | None,
         now_ms: int,
     ) -> None:
         self._store = store
@@ -110,9 +124,11 @@ class FileLog:
             recovery_point=recovery_point,
             is_durable=is_durable,
             now_ms=now_ms,
+            written_epochs=written_epochs,
         )
         self._failure: OSError | None = None
         self.on_truncated = self._on_epochs_changed = _ignore_change
+        self.write_epochs_later: Callable[[], None] | None = None
         self._log.on_truncated = self._after_truncation
         contents.epochs.on_change = self._flusher.on_epochs_changed
 
@@ -121,6 +137,12 @@ class FileLog:
             self.on_truncated()
         if self._flusher.epochs_changed:
             self.write_epochs()
+
+    def _on_epochs_outdated(self) -> None:
+        if self.write_epochs_later is None or self._flusher.epochs_are_urgent:
+            self.write_epochs()
+        else:
+            self.write_epochs_later()
 
     # In memory: available after a failure.
 
@@ -357,6 +379,17 @@ class FileLog:
         self._flusher.write_epochs()
         self._on_epochs_changed()
 
+    def write_epochs_if_urgent(self) -> None:
+        """Write the epoch checkpoint if it is outdated in an epoch that has records."""
+        if self._flusher.epochs_are_urgent:
+            self.write_epochs()
+
+    @_guarded
+    def write_outdated_epochs(self) -> None:
+        """Write the epoch checkpoint if it differs from the epochs of the log."""
+        if self._flusher.epochs_changed:
+            self.write_epochs()
+
     def inventory(self, high_watermark: int) -> LogInventory:
         """The state of its files, of which none is read, with its replica's high watermark."""
         return self._flusher.inventory(high_watermark)
@@ -378,6 +411,8 @@ class FileLog:
             (`FileSystem.sync_all`); the recovery point is true only from then on.
         """
         log, store = self._log, self._store
+        if self._flusher.epochs_changed:
+            self.write_epochs()
         store.finish()
         producers = log.producers()
         if log.size_bytes or producers:

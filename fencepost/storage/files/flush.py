@@ -79,6 +79,7 @@ class LogFlusher:
     :param recovery_point: Everything before this offset is durable.
     :param is_durable: Whether the names of the log's files and the epoch checkpoint are as well.
     :param now_ms: flush.ms counts from now.
+    :param written_epochs: What the epoch checkpoint has; None where that is not to be relied on.
     :ivar recovery_point: Everything before this offset is durable.
     :ivar epochs_changed: Whether the epoch checkpoint is outdated.
     """
@@ -90,6 +91,7 @@ class LogFlusher:
         "_log",
         "_store",
         "_truncations",
+        "_written_epochs",
         "epochs_changed",
         "recovery_point",
     )
@@ -102,13 +104,15 @@ class LogFlusher:
         recovery_point: int,
         is_durable: bool,
         now_ms: int,
+        written_epochs: tuple[EpochEntry, ...] | None,
     ) -> None:
         self._log = log
         self._store = store
         self.recovery_point = recovery_point
         self._flushed_ms = now_ms
         self._truncations = 0
-        self.epochs_changed = False
+        self._written_epochs = written_epochs
+        self.epochs_changed = written_epochs != log.epoch_entries()
         self._epochs_synced = is_durable
         self._is_named = False
         if not is_durable:
@@ -129,7 +133,7 @@ class LogFlusher:
             high_watermark=min(high_watermark, end),
             recovery_point=min(self.recovery_point, end),
             cleaned_until=log.cleaned_until,
-            epochs=log.epoch_entries(),
+            epochs=_begun_before(end, log.epoch_entries()),
             checksums=dict(self._store.home.checksums),
         )
 
@@ -216,6 +220,17 @@ class LogFlusher:
         self.epochs_changed = True
         self._epochs_synced = False
 
+    @property
+    def epochs_are_urgent(self) -> bool:
+        """Whether the epoch checkpoint is outdated in an epoch that has records.
+
+        Opening the log drops those that have none: they begin where the log ends.
+        """
+        written, end = self._written_epochs, self.end
+        if written is None:
+            return True
+        return _begun_before(end, written) != _begun_before(end, self._log.epoch_entries())
+
     def write_epochs(self) -> None:
         """Write the epoch checkpoint.
 
@@ -226,7 +241,15 @@ class LogFlusher:
 
     def _write_epochs(self, *, sync: bool) -> None:
         self.epochs_changed = False
-        home = self._store.home
-        data = encode_epochs(self._log.epoch_entries())
+        home, epochs = self._store.home, self._log.epoch_entries()
+        data = encode_epochs(epochs)
         home.files.write_atomic(home.directory / LEADER_EPOCHS, data, sync=sync)
+        self._written_epochs = epochs
         self._epochs_synced = sync
+
+
+def _begun_before(end: int, epochs: tuple[EpochEntry, ...]) -> tuple[EpochEntry, ...]:
+    """The epochs that have records in a log which ends at ``end`` (exclusive)."""
+    if not epochs or epochs[-1].start_offset < end:
+        return epochs
+    return tuple(entry for entry in epochs if entry.start_offset < end)

@@ -160,13 +160,19 @@ class _Opening:
             recovery_point=self._end if clean else min(recovery_point, self._end),
             cleaned_until=cleaned_until,
             is_durable=clean,
+            written_epochs=known,
         )
-        if self._epochs.entries() != known:
-            log.write_epochs()
+        log.write_epochs_if_urgent()
         return OpenedLog(log, self._report)
 
     def _make_log(
-        self, log_start_offset: int, *, recovery_point: int, cleaned_until: int, is_durable: bool
+        self,
+        log_start_offset: int,
+        *,
+        recovery_point: int,
+        cleaned_until: int,
+        is_durable: bool,
+        written_epochs: tuple[EpochEntry, ...],
     ) -> FileLog:
         """The log of the segments that there are now, and nothing beside them that is not of it."""
         self._producers.expire(self._now_ms, self._config.producer_id_expiration_ms)
@@ -189,6 +195,7 @@ class _Opening:
             contents,
             recovery_point=recovery_point,
             is_durable=is_durable,
+            written_epochs=written_epochs,
             now_ms=self._now_ms,
         )
 

@@ -257,9 +257,10 @@ class ProcessLimits:
     :ivar indexes: The indexes of closed segments (bytes).
     :ivar open_files: Files held open.
     :ivar call_later: Calls something after some time (ms) of the cluster's clock.
+    :ivar in_later_turn: Calls something in a later turn of the event loop.
     """
 
-    __slots__ = ("call_later", "indexes", "open_files", "tail_cache")
+    __slots__ = ("call_later", "in_later_turn", "indexes", "open_files", "tail_cache")
 
     def __init__(
         self,
@@ -272,8 +273,14 @@ class ProcessLimits:
         self.indexes = BoundedCache(index_bytes)
         self.open_files = BoundedCache(open_files)
         self.call_later: Callable[[int, Callable[[], None]], None] = _call_now
+        self.in_later_turn: Callable[[Callable[[], None]], None] = _call_at_once
 
 
 def _call_now(_delay_ms: int, callback: Callable[[], None]) -> None:
     """The default: there is no clock."""
+    callback()
+
+
+def _call_at_once(callback: Callable[[], None]) -> None:
+    """The default: there is no event loop."""
     callback()
