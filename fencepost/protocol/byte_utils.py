@@ -85,8 +85,8 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def write_varint(out: bytearray, value: int) -> None:
-    """Append `value` as a zig-zag varint."""
-    raw = value << 1 if value >= 0 else (-value << 1) - 1
+    """Append `value`, of 64 bits, as a zig-zag varint."""
+    raw = value << 1 ^ value >> 63
     while raw > 0x7F:
         out.append(raw & 0x7F | 0x80)
         raw >>= 7

@@ -7,7 +7,7 @@ from sys import is_finalizing
 from typing import Final
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.records import BatchHeader, read_header
+from fencepost.protocol.records import LOG_OVERHEAD, BatchHeader, read_header
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.key_offsets import LatestKeyOffsets
 from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
@@ -120,11 +120,12 @@ class MemorySegment:
         if self._memory is not None:
             self._memory.used += BATCH_BYTES
         max_timestamp = header.max_timestamp
+        size = header.batch_length + LOG_OVERHEAD
         if ends:
-            ends.append(ends[-1] + header.size)
+            ends.append(ends[-1] + size)
             timestamps.append(max(timestamps[-1], max_timestamp))
         else:
-            ends.append(header.size)
+            ends.append(size)
             timestamps.append(max_timestamp)
             self.rolling_timestamp = max_timestamp
         self._last_offsets.append(header.base_offset + header.last_offset_delta)

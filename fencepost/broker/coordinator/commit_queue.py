@@ -27,6 +27,7 @@ from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
 from fencepost.storage.log.verification import VerificationGuard
 
 RecordT = TypeVar("RecordT")
+_NONE: Final = ErrorCode.NONE
 
 
 class LoadedBatch(NamedTuple):
@@ -135,7 +136,7 @@ class CommitQueue(Generic[RecordT]):
             for record in records:  # at once, as where there is one replica
                 self._on_commit(record)
             if done is not None:
-                done(ErrorCode.NONE)
+                done(_NONE)
             return
         pending = _PendingCommit(offset, records, done)
         self._pending.append(pending)
@@ -169,6 +170,7 @@ class CommitQueue(Generic[RecordT]):
 
 
 _READ_BYTES: Final = 1 << 20
+_COORDINATOR: Final = AppendOrigin.COORDINATOR
 
 
 class ReplicaLog:
@@ -204,7 +206,7 @@ class ReplicaLog:
         result = self._replica.append(
             batch,
             now_ms=self._scheduler.wall_ms(),
-            origin=AppendOrigin.COORDINATOR,
+            origin=_COORDINATOR,
             guard=guard,
         )
         return result.error if isinstance(result, AppendRejected) else result.last_offset

@@ -31,6 +31,8 @@ from fencepost.protocol.records import (
 from fencepost.protocol.transaction_markers import TransactionMarker
 from fencepost.storage.log.verification import VerificationGuard
 
+_NONE: Final = ErrorCode.NONE
+_new_tuple: Final = tuple.__new__
 _T = TypeVar("_T")
 _RecordT = TypeVar("_RecordT")
 _RecordT_contra = TypeVar("_RecordT_contra", contravariant=True)
@@ -189,7 +191,7 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
             return
         first = offset + 1 - len(records)
         logged = [
-            LoggedRecord(record, first + index, producer.producer_id)
+            _new_tuple(LoggedRecord, (record, first + index, producer.producer_id))
             for index, record in enumerate(records)
         ]
         for each in logged:
@@ -240,7 +242,7 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
         answer: Wait[_T] = Wait()
 
         def done(error: ErrorCode) -> None:
-            failed = error is not ErrorCode.NONE
+            failed = error is not _NONE
             answer.complete(on_error(error, result.response) if failed else result.response)
 
         if result.records:

@@ -9,7 +9,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable
 from itertools import count
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class Clock(Protocol):
@@ -85,7 +85,12 @@ class Scheduler:
     """Callbacks of this turn and of later times, for a whole cluster."""
 
     def __init__(self, clock: Clock) -> None:
-        self.clock = clock
+        self.clock: Final = clock
+        self.now_ms: Final = clock.now_ms
+        """Gives milliseconds for timers: they never go back."""
+        self.wall_ms: Final = clock.wall_ms
+        """Gives milliseconds since 1970-01-01 UTC, for timestamps: they jump when the clock is set.
+        """
         self.wake: Callable[[], None] = _ignore_wake
         """Called when something is due that was not before; the edge sets it."""
         self._soon: deque[Callable[[], None]] = deque()
@@ -93,14 +98,6 @@ class Scheduler:
         self._heap: list[tuple[int, int, Timer]] = []
         self._order = count()
         self._cancelled = 0
-
-    def now_ms(self) -> int:
-        """Milliseconds for timers: they never go back."""
-        return self.clock.now_ms()
-
-    def wall_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC, for timestamps: they jump when the clock is set."""
-        return self.clock.wall_ms()
 
     def soon(self, callback: Callable[[], None]) -> None:
         """Run at the end of this turn."""

@@ -26,7 +26,7 @@ from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC, GroupCoordi
 from fencepost.broker.groups.offsets import NO_RETENTION, Commit, PartitionCommit
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.transactions.verification import (
-    Codes,
+    Refused,
     TransactionSupport,
     add_or_verify,
 )
@@ -142,19 +142,21 @@ def _verify(
         return _Verified(ErrorCode.NONE, guard)
     count = len(ctx.broker.view.topics[OFFSETS_TOPIC].partitions)
     partition = (OFFSETS_TOPIC, partition_for(request.group_id, count))
-    answer = add_or_verify(
+    verified: Wait[_Verified] = Wait()
+
+    def answered(refused: Refused) -> None:
+        verified.complete(_Verified(refused.get(partition, ErrorCode.NONE), guard))
+
+    add_or_verify(
         ctx.broker,
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
         (partition,),
         support,
+        answered,
     )
-
-    def verified(codes: Codes) -> _Verified:
-        return _Verified(codes[partition], guard)
-
-    return map_response(answer, verified)
+    return verified
 
 
 def _group_commit(

@@ -32,6 +32,7 @@ from fencepost.broker.core.waits import Wait
 from fencepost.protocol.apis import Api
 
 R = TypeVar("R")
+_new_tuple: Final = tuple.__new__
 REQUEST_TIMEOUT_MS: Final = 30_000
 """How long a broker waits for another's answer: Kafka's ``replica.socket.timeout.ms``."""
 _FAULT_OUTCOMES: Final = (HangUp, *get_args(Delivery))
@@ -272,7 +273,7 @@ class Network:
         if target is None:
             lost()
             return
-        sent = _Request(source_id, target, answered, lost)
+        sent = _new_tuple(_Request, (source_id, target, answered, lost))
         if self._arrives_now(source_id, target.broker_id):
             self._serve(sent, api, version, message)
             return
@@ -283,7 +284,11 @@ class Network:
         target = sent.target
         peer, client_id = self._peers[sent.source_id]
         scheduler = target.scheduler
-        ctx = Context(target, version, client_id, peer, scheduler.now_ms(), scheduler.wall_ms())
+        now_ms, wall_ms = scheduler.now_ms(), scheduler.wall_ms()
+        # A tuple at once: `Context` and `_Request` would have it made by one more function each.
+        ctx: Context[Endpoint] = _new_tuple(
+            Context, (target, version, client_id, peer, now_ms, wall_ms, None, 0)
+        )
         saw = self.observe(api, ctx, message)
         answer = target.handle(api, ctx, message)
         if isinstance(answer, Wait):

@@ -37,6 +37,8 @@ from fencepost.storage.log.validation import open_batch, open_batches
 from fencepost.storage.log.verification import VerificationGuard
 
 ALL: Final = -1
+_NONE: Final = ErrorCode.NONE
+_new_tuple: Final = tuple.__new__
 _FIRST_WITH_ZSTD: Final = 7
 _FIRST_WITH_IDS: Final = 13
 
@@ -89,7 +91,7 @@ class PendingAppend(Struct, frozen=True):
             return ErrorCode.REQUEST_TIMED_OUT
         if not self.replica.has_min_isr():
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return ErrorCode.NONE
+        return _NONE
 
     @property
     def _leads_on(self) -> bool:
@@ -210,7 +212,7 @@ def check_before_append(
         return PartitionOutcome(topic, topic_id, _rejected(data.index, batches))
     batch = open_batch(records, allow_zstd=allow_zstd)
     if not isinstance(batch, AppendRejected):
-        return CheckedPartition(name, (batch[1],))
+        return _new_tuple(CheckedPartition, (name, (batch[1],)))
     return PartitionOutcome(topic, topic_id, _rejected(data.index, batch))
 
 

@@ -1,9 +1,13 @@
 """The append of a transaction marker by the leader of a partition (KIP-98, KIP-890)."""
 
+from typing import Final
+
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.transaction_markers import TransactionMarker
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
+
+_COORDINATOR: Final = AppendOrigin.COORDINATOR
 
 
 def append_marker(replica: Replica, marker: TransactionMarker, *, now_ms: int) -> int | ErrorCode:
@@ -25,7 +29,7 @@ def append_marker(replica: Replica, marker: TransactionMarker, *, now_ms: int) -
     result = replica.append(
         marker.to_batch(now_ms),
         now_ms=now_ms,
-        origin=AppendOrigin.COORDINATOR,
+        origin=_COORDINATOR,
         transaction_version=marker.transaction_version,
     )
     if isinstance(result, AppendRejected):

@@ -457,6 +457,11 @@ class Replica:
         :param told: A follower that is being answered, and so needs no ring.
         """
         watermark, pending = self.log.log_end_offset, self.pending_isr
+        if not self.followers:  # the only replica
+            if watermark > self.high_watermark and self.has_min_isr():
+                self.high_watermark = watermark
+                self.watermark_watch.notify()
+            return
         for broker_id in self.isr if pending is None else (*self.isr, *pending):
             if broker_id != self.broker_id:
                 watermark = min(watermark, self.followers[broker_id].log_end_offset)

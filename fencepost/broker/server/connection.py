@@ -62,6 +62,8 @@ MAX_IN_FLIGHT: Final = 256
 """Requests of one connection that may wait; a real broker handles one at a time."""
 _SCRATCH: Final = memoryview(bytearray(256 << 10))
 """The receive buffer of all connections: each consumes its bytes before another one receives."""
+_new_tuple: Final = tuple.__new__
+"""Makes a named tuple without a call of its constructor in Python."""
 _API_VERSIONS: Final = BY_NAME["api_versions"]
 _PRODUCE: Final = BY_NAME["produce"]
 
@@ -348,8 +350,8 @@ class Connection:
         api, version, client_id = exchange.api, exchange.version, exchange.client_id
         now_ms, wall_ms = self.last_active_ms, exchange.time_ms
         peer, size = self.peer, exchange.bytes_in
-        ctx: Context[Any] = Context(
-            self._broker, version, client_id, peer, now_ms, wall_ms, None, size
+        ctx: Context[Any] = _new_tuple(
+            Context, (self._broker, version, client_id, peer, now_ms, wall_ms, None, size)
         )
         if api is _PRODUCE and self._broker.configs.may_check_expected_offsets:
             exchange.expected_offsets = extract_expected_offsets(

@@ -30,6 +30,9 @@ _LEVELS: Final = {
 }
 """Levels other than INFO. A client can cause the last ones with each request, and Kafka has the
 states of transactions at DEBUG too."""
+_INFO: Final = Level.INFO
+_WARN: Final = Level.WARN
+_OTHER_PROTOCOL: Final = Kind.OTHER_PROTOCOL
 
 
 class EventLog:
@@ -45,7 +48,7 @@ class EventLog:
     def record(self, event: Event) -> None:
         """Write an event, or leave it to `begin`."""
         level = _level(event)
-        if level >= Level.WARN:
+        if level >= _WARN:
             _write_warning(event, level)
         elif self._has_begun:
             _write(event, level)
@@ -57,15 +60,15 @@ class EventLog:
         self._has_begun = True
         for event in self._events.since(0):
             level = _level(event)
-            if level < Level.WARN:
+            if level < _WARN:
                 _write(event, level)
 
 
 def _level(event: Event) -> Level:
-    if event.kind is Kind.OTHER_PROTOCOL and event.details["protocol"] == SASL_HANDSHAKE:
-        return Level.WARN  # any other is the reason for which its connection closes
-    level = _LEVELS.get(event.kind, Level.INFO)
-    return Level.DEBUG if level is Level.INFO and event.topic in INTERNAL_TOPICS else level
+    if event.kind is _OTHER_PROTOCOL and event.details["protocol"] == SASL_HANDSHAKE:
+        return _WARN  # any other is the reason for which its connection closes
+    level = _LEVELS.get(event.kind, _INFO)
+    return Level.DEBUG if level is _INFO and event.topic in INTERNAL_TOPICS else level
 
 
 def _write(event: Event, level: Level) -> None:

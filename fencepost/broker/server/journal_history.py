@@ -17,6 +17,7 @@ MAX_CLIENT_ID: Final = 256
 """Characters of a client id by which exchanges are told apart."""
 MAX_DELETED: Final = 10_000
 """Topics that are gone and still known by their ids."""
+_TOPIC_DELETED: Final = Kind.TOPIC_DELETED
 
 
 class DroppedKind(NamedTuple):
@@ -79,7 +80,7 @@ class DeletedTopics:
 
     def record(self, event: Event) -> None:
         """Keep the name of a topic that is deleted."""
-        if event.kind is Kind.TOPIC_DELETED and event.topic is not None:
+        if event.kind is _TOPIC_DELETED and event.topic is not None:
             self.names[UUID(str(event.details["topic_id"]))] = event.topic
             if len(self.names) > MAX_DELETED:
                 del self.names[next(iter(self.names))]

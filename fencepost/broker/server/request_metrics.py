@@ -19,6 +19,8 @@ BOUNDS_US: Final = (
 )
 """Upper bounds of the buckets of elapsed times, in microseconds; one more is for the rest."""
 
+_COUNTED_BY_DETAILS: Final = frozenset((Kind.ISR_CHANGED, Kind.FAULT_HIT, Kind.PUBLISH_REFUSED))
+
 
 class ApiMetrics(Struct, kw_only=True):
     """The requests of one API to one broker."""
@@ -97,6 +99,10 @@ class EventMetrics:
     def record(self, event: Event) -> None:
         """Count an event."""
         self.events[event.kind] += 1
+        if event.kind in _COUNTED_BY_DETAILS:
+            self._count_details(event)
+
+    def _count_details(self, event: Event) -> None:
         if event.kind is Kind.ISR_CHANGED:
             self.isr[_change_of_isr(event)] += 1
         elif event.kind is Kind.FAULT_HIT:

@@ -29,6 +29,7 @@ from fencepost.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
+_PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
 RETRY_BACKOFF_MS: Final = 100
 """How long what failed waits: Kafka's ``retry.backoff.ms`` by default."""
 _WRITE_TXN_MARKERS: Final = BY_NAME["write_txn_markers"]
@@ -72,7 +73,7 @@ class PendingMarkers:
     @property
     def is_commit(self) -> bool:
         """Whether the markers commit."""
-        return self.metadata.state is TransactionState.PREPARE_COMMIT
+        return self.metadata.state is _PREPARE_COMMIT
 
 
 _Queue = dict[PendingMarkers, set[TopicPartition]]

@@ -14,6 +14,7 @@ asked first may have been replaced without knowing it, and then answers nothing.
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct, field
@@ -26,7 +27,7 @@ from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.transactions.transaction_metadata import TopicPartition
 from fencepost.broker.transactions.verification import (
-    Codes,
+    Refused,
     TransactionSupport,
     VerifyingNode,
     add_or_verify,
@@ -44,6 +45,8 @@ _RETRIABLE: Final = frozenset(
     }
 )
 """Errors that older producers would not retry: they get NOT_ENOUGH_REPLICAS."""
+_ADD: Final = TransactionSupport.ADD
+_new_tuple: Final = tuple.__new__
 
 
 class VerificationNode(VerifyingNode, ReplicaHolder, Protocol):
@@ -91,6 +94,7 @@ class Verified(Struct, frozen=True, kw_only=True):
     refusals: Mapping[TopicPartition, Refusal] = field(default_factory=dict)
 
 
+_NONE_REFUSED: Final[Mapping[TopicPartition, Refusal]] = MappingProxyType({})
 NOTHING_TO_VERIFY: Final = Verified()
 
 
@@ -106,7 +110,8 @@ def transactional_batches(
     for partition, headers in partitions:
         for header in headers:
             if header.attributes & TRANSACTIONAL_FLAG and header.producer_id != NO_PRODUCER_ID:
-                producers.add(ProducerOfBatch(header.producer_id, header.producer_epoch))
+                of_batch = header.producer_id, header.producer_epoch
+                producers.add(_new_tuple(ProducerOfBatch, of_batch))
                 sequences.setdefault(partition, headers[0].base_sequence)
     return TransactionalBatches(producers=frozenset(producers), sequences=sequences)
 
@@ -131,7 +136,7 @@ class ProduceVerification:
         :param batches: Of one producer.
         """
         (producer,) = batches.producers
-        sequence = _Sequence(connection_id, producer)
+        sequence = _new_tuple(_Sequence, (connection_id, producer))
         waiting = self._queues.get(sequence)
         if waiting is None and not self._needs_verification(support):
             return NOTHING_TO_VERIFY
@@ -157,7 +162,7 @@ class ProduceVerification:
 
     def _needs_verification(self, support: TransactionSupport) -> bool:
         is_enabled = self._node.configs.transaction_partition_verification_enable
-        return support is TransactionSupport.ADD or is_enabled
+        return support is _ADD or is_enabled
 
     def _next(self, sequence: _Sequence) -> None:
         """One is verified and appended: the next of the same sequence may begin."""
@@ -206,7 +211,7 @@ class _Attempt:
 
     def run(self) -> None:
         """Verify."""
-        if self._support is TransactionSupport.ADD:
+        if self._support is _ADD:
             pause_ms = self._node.configs.add_partitions_to_txn_retry_backoff_max_ms
             self._asks_until_ms = self._node.scheduler.now_ms() + pause_ms
         self._ask()
@@ -225,31 +230,30 @@ class _Attempt:
         if not guards:
             self._complete(guards, codes)
             return
-        answer = add_or_verify(
+        add_or_verify(
             self._node,
             self._transactional_id,
             *self._producer,
             tuple(guards),
             self._support,
+            partial(self._answered, guards, codes),
         )
-        answer.then(lambda found: self._answered(guards, codes, found or {}))
 
     def _begin(self, replica: Replica, sequence: int) -> VerificationGuard | ErrorCode | None:
         return replica.log.maybe_start_verification(
             self._producer.producer_id,
             sequence,
             self._producer.epoch,
-            supports_epoch_bump=self._support is TransactionSupport.ADD,
+            supports_epoch_bump=self._support is _ADD,
         )
 
     def _answered(
         self,
         guards: Mapping[TopicPartition, VerificationGuard],
-        codes: Codes,
-        found: Codes,
+        codes: Refused,
+        refused: Refused,
     ) -> None:
-        refused = {each: code for each, code in found.items() if code is not ErrorCode.NONE}
-        adds = self._support is TransactionSupport.ADD
+        adds = self._support is _ADD
         if adds and ErrorCode.CONCURRENT_TRANSACTIONS in refused.values():
             scheduler = self._node.scheduler
             if scheduler.now_ms() < self._asks_until_ms:
@@ -258,8 +262,12 @@ class _Attempt:
                 return
         self._complete(guards, {**codes, **refused} if refused else codes)
 
-    def _complete(self, guards: Mapping[TopicPartition, VerificationGuard], codes: Codes) -> None:
-        refusals = {each: _refusal(code, self._support) for each, code in codes.items()}
+    def _complete(self, guards: Mapping[TopicPartition, VerificationGuard], codes: Refused) -> None:
+        refusals = (
+            {each: _refusal(code, self._support) for each, code in codes.items()}
+            if codes
+            else _NONE_REFUSED
+        )
         self.verified.complete(Verified(guards=guards, refusals=refusals))
         self._done()
 
@@ -268,7 +276,7 @@ def _refusal(code: ErrorCode, support: TransactionSupport) -> Refusal:
     """What a producer gets for an error of the coordinator, in Kafka's words."""
     if code is ErrorCode.INVALID_TXN_STATE:
         return Refusal(code, "Partition was not added to the transaction")
-    is_busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not TransactionSupport.ADD
+    is_busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not _ADD
     if code in _RETRIABLE or is_busy:
         return Refusal(
             ErrorCode.NOT_ENOUGH_REPLICAS,

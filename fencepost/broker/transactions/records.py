@@ -31,6 +31,7 @@ from fencepost.broker.transactions.transaction_metadata import (
 from fencepost.broker.transactions.transaction_state import TransactionState
 
 FLEXIBLE_VERSION: Final = 1
+_EMPTY: Final = TransactionState.EMPTY
 _KEY_VERSION: Final = 0
 _NULL: Final = -1
 _HEAD: Final = struct.Struct(">hqhib")
@@ -126,7 +127,7 @@ def _encode_value(value: TransactionMetadata, version: int) -> bytes:
     head = _HEAD.pack(
         version, value.producer_id, value.producer_epoch, value.timeout_ms, value.state
     )
-    has_partitions = value.state is not TransactionState.EMPTY
+    has_partitions = value.state is not _EMPTY
     partitions = _encode_partitions(value.partitions if has_partitions else None, flexible=flexible)
     times = _TIMES.pack(value.last_update_ms, value.start_ms)
     if not flexible:

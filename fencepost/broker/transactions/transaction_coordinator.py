@@ -36,6 +36,9 @@ from fencepost.protocol.errors import ErrorCode
 
 NEVER_TIMES_OUT: Final = 2**31 - 1
 """The timeout of a transaction of a two-phase commit (KIP-939)."""
+_NONE: Final = ErrorCode.NONE
+_ONGOING: Final = TransactionState.ONGOING
+_TRANSACTION_CHANGED: Final = Kind.TRANSACTION_CHANGED
 _COMMIT_TIMEOUT_MS: Final = 30_000
 _TOMBSTONES_BYTES: Final = 16_384
 """Keys of tombstones in one batch."""
@@ -115,7 +118,7 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
         """Write an id's next metadata; ``done`` is called when they are committed, or given up."""
 
         def committed_or_given_up(error: ErrorCode) -> None:
-            if error is not ErrorCode.NONE:
+            if error is not _NONE:
                 self._give_up(transactional_id, metadata)
             done(error)
 
@@ -156,7 +159,7 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
         ):
             return
         self.coordinator.node.events.emit(
-            Kind.TRANSACTION_CHANGED,
+            _TRANSACTION_CHANGED,
             broker=self.coordinator.node.broker_id,
             transactional_id=record.transactional_id,
             producer_id=after.producer_id,
@@ -175,13 +178,13 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
     def on_replayed(self, record: TransactionRecord) -> None:
         """A transaction may time out, or an id expire."""
         if record.value is not None:
-            self.coordinator.start_timers(is_open=record.value.state is TransactionState.ONGOING)
+            self.coordinator.start_timers(is_open=record.value.state is _ONGOING)
 
     def on_committed(self, record: TransactionRecord) -> None:
         """A decision is durable: its markers may be written, after it was answered."""
         if record.value is None:
             return
-        if record.value.state is TransactionState.ONGOING:  # given up meanwhile, it did not count
+        if record.value.state is _ONGOING:  # given up meanwhile, it did not count
             self.coordinator.start_timers(is_open=True)
         self._complete_soon(record.transactional_id, record.value)
 
@@ -217,7 +220,7 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
             return
 
         def done(error: ErrorCode) -> None:
-            if error is ErrorCode.NONE:
+            if error is _NONE:
                 self.completions.pop(transactional_id, None)
             elif not self._closed:
                 due_ms = self.scheduler.now_ms() + RETRY_BACKOFF_MS

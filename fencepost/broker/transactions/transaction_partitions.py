@@ -6,6 +6,7 @@ adds the partition instead, for the producer.
 """
 
 from collections.abc import Collection, Mapping
+from typing import Final
 
 from fencepost.broker.transactions.transaction_metadata import (
     ProducerIdAndEpoch,
@@ -14,6 +15,8 @@ from fencepost.broker.transactions.transaction_metadata import (
 )
 from fencepost.broker.transactions.transaction_state import PREPARING, TransactionState
 from fencepost.protocol.errors import ErrorCode
+
+_NONE: Final = ErrorCode.NONE
 
 
 def check_producer(current: TransactionMetadata, producer: ProducerIdAndEpoch) -> ErrorCode:
@@ -24,7 +27,7 @@ def check_producer(current: TransactionMetadata, producer: ProducerIdAndEpoch) -
         return ErrorCode.PRODUCER_FENCED
     if current.state in PREPARING:
         return ErrorCode.CONCURRENT_TRANSACTIONS
-    return ErrorCode.NONE
+    return _NONE
 
 
 def decide_addition(
@@ -40,7 +43,7 @@ def decide_addition(
     :param client_version: The ``transaction.version`` of the flow that the producer follows.
     """
     error = check_producer(current, producer)
-    if error is not ErrorCode.NONE:
+    if error is not _NONE:
         return error
     if current.state is TransactionState.ONGOING and current.partitions.issuperset(partitions):
         return ErrorCode.NONE
@@ -54,7 +57,9 @@ def verify(
 ) -> Mapping[TopicPartition, ErrorCode]:
     """For each partition NONE if it is in the transaction, or else an error."""
     error = check_producer(current, producer)
-    if error is not ErrorCode.NONE:
+    if error is not _NONE:
         return dict.fromkeys(partitions, error)
-    missing = ErrorCode.TRANSACTION_ABORTABLE
-    return {each: ErrorCode.NONE if each in current.partitions else missing for each in partitions}
+    known, missing = current.partitions, ErrorCode.TRANSACTION_ABORTABLE
+    if known.issuperset(partitions):
+        return dict.fromkeys(partitions, _NONE)
+    return {each: _NONE if each in known else missing for each in partitions}

@@ -6,12 +6,12 @@ The question is an AddPartitionsToTxn of brokers (version 4 and later) over the 
 this broker as well where it is the coordinator.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from fencepost.broker.coordinator import partition_for
-from fencepost.broker.core.waits import Wait
 from fencepost.broker.metadata.image import TRANSACTION_TOPIC, ClusterImage
 from fencepost.broker.network.links import BrokerId, Network
 from fencepost.broker.transactions.transaction_metadata import TopicPartition
@@ -61,6 +61,9 @@ class TransactionSupport(Enum):
         return cls.VERIFY_ABORTABLE if version >= first_abortable else cls.VERIFY
 
 
+_ADD: Final = TransactionSupport.ADD
+
+
 class VerifyingNode(Protocol):
     """What a leader's broker needs to ask the coordinator."""
 
@@ -69,7 +72,9 @@ class VerifyingNode(Protocol):
     network: Network
 
 
-Codes = Mapping[TopicPartition, ErrorCode]
+Refused = Mapping[TopicPartition, ErrorCode]
+"""The partitions to which no batch of the producer may be appended, with an error."""
+_NONE_REFUSED: Final[Refused] = MappingProxyType({})
 
 
 def add_or_verify(
@@ -79,8 +84,9 @@ def add_or_verify(
     producer_epoch: int,
     partitions: Collection[TopicPartition],
     support: TransactionSupport,
-) -> Wait[Codes]:
-    """For each partition NONE if a batch of the producer may be appended, or else an error.
+    answered: Callable[[Refused], None],
+) -> None:
+    """Ask whether batches of the producer may be appended to partitions.
 
     The errors are those that producers get: INVALID_PRODUCER_EPOCH for PRODUCER_FENCED, and
     INVALID_TXN_STATE for TRANSACTION_ABORTABLE where they do not know that. COORDINATOR_* and
@@ -88,36 +94,35 @@ def add_or_verify(
     CONCURRENT_TRANSACTIONS while the last transaction is not complete.
 
     :param support: Whether the partitions are added; else they are verified only.
+    :param answered: Called once, in this turn or a later one, with those that are refused.
     """
-    wait: Wait[Codes] = Wait()
     coordinator = _coordinator(node.view, transactional_id)
     if coordinator is None:
-        wait.complete(dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        return wait
+        answered(dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        return
     version = node.network.version(coordinator, _ADD_PARTITIONS)
     if version < _FIRST_OF_BROKERS:  # a broker of a release that verifies nothing
-        wait.complete(dict.fromkeys(partitions, ErrorCode.NONE))
-        return wait
+        answered(_NONE_REFUSED)
+        return
 
-    def answered(response: object) -> None:
+    def arrived(response: object) -> None:
         assert isinstance(response, AddPartitionsToTxnResponse)
-        wait.complete(_codes(response, partitions, support))
+        answered(_refused(response, partitions, support))
 
     def lost() -> None:
-        wait.complete(dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION))
+        answered(dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION))
 
     transaction = AddPartitionsToTxnTransaction(
         transactional_id=transactional_id,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        verify_only=support is not TransactionSupport.ADD,
+        verify_only=support is not _ADD,
         topics=_topics(partitions),
     )
     request = AddPartitionsToTxnRequest(transactions=(transaction,))
     node.network.request(
-        node.broker_id, coordinator, _ADD_PARTITIONS, version, request, answered, lost
+        node.broker_id, coordinator, _ADD_PARTITIONS, version, request, arrived, lost
     )
-    return wait
 
 
 def _coordinator(view: ClusterImage, transactional_id: str) -> int | None:
@@ -131,6 +136,9 @@ def _coordinator(view: ClusterImage, transactional_id: str) -> int | None:
 
 
 def _topics(partitions: Collection[TopicPartition]) -> tuple[AddPartitionsToTxnTopic, ...]:
+    if len(partitions) == 1:
+        ((name, index),) = partitions
+        return (AddPartitionsToTxnTopic(name=name, partitions=(index,)),)
     indexes: dict[str, list[int]] = {}
     for topic, index in partitions:
         indexes.setdefault(topic, []).append(index)
@@ -142,21 +150,24 @@ def _topics(partitions: Collection[TopicPartition]) -> tuple[AddPartitionsToTxnT
     )
 
 
-def _codes(
+def _refused(
     response: AddPartitionsToTxnResponse,
     partitions: Collection[TopicPartition],
     support: TransactionSupport,
-) -> Codes:
+) -> Refused:
     if response.error_code:
         return dict.fromkeys(partitions, ErrorCode(response.error_code))
-    codes: dict[TopicPartition, ErrorCode] = dict.fromkeys(partitions, ErrorCode.NONE)
+    refused: dict[TopicPartition, ErrorCode] = {}
     for result in response.results_by_transaction:
         for topic in result.topic_results:
             for each in topic.results_by_partition:
-                if each.partition_error_code and (topic.name, each.partition_index) in codes:
+                if each.partition_error_code:
                     code = ErrorCode(each.partition_error_code)
-                    codes[topic.name, each.partition_index] = _producer_code(code, support)
-    return codes
+                    refused[topic.name, each.partition_index] = _producer_code(code, support)
+    if not refused:
+        return _NONE_REFUSED
+    asked = frozenset(partitions)
+    return {each: code for each, code in refused.items() if each in asked}
 
 
 def _producer_code(code: ErrorCode, support: TransactionSupport) -> ErrorCode:

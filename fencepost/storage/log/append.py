@@ -5,13 +5,14 @@ be stamped. A follower appends whole buffers, cut only where a segment ends.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import CODECS_BY_NAME, Codec
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import (
+    LOG_APPEND_TIME_FLAG,
     NO_TIMESTAMP,
     BatchHeader,
     build_batch,
@@ -31,6 +32,10 @@ from fencepost.storage.log.validation import (
     open_batch,
     read_records,
 )
+
+_CLIENT: Final = AppendOrigin.CLIENT
+_COORDINATOR: Final = AppendOrigin.COORDINATOR
+_new_tuple: Final = tuple.__new__
 
 
 class PreparedBatch(NamedTuple):
@@ -59,7 +64,7 @@ def prepare_batch(
     :param log_start_offset: For the answers that state it.
     :param budget: What the request may still unpack to; None where it has nothing else.
     """
-    if origin is AppendOrigin.COORDINATOR:
+    if origin is _COORDINATOR:
         if len(records) > config.max_message_bytes:
             return AppendRejected(error=ErrorCode.MESSAGE_TOO_LARGE)
         batch, header = records, read_header(records)
@@ -97,7 +102,7 @@ def prepare_checked_batch(
     """What `prepare_batch` does with a batch that is whole, small enough and undamaged."""
     latest = (
         _check_records(batch, header, config, name, now_ms, log_start_offset, budget)
-        if origin is AppendOrigin.CLIENT
+        if origin is _CLIENT
         else None
     )
     if isinstance(latest, AppendRejected):
@@ -115,7 +120,7 @@ def prepare_checked_batch(
         header = _restamp(kept, header, config, latest, now_ms)
     if len(kept) > config.segment_bytes:
         return AppendRejected(error=ErrorCode.RECORD_LIST_TOO_LARGE)
-    return PreparedBatch(kept, header)
+    return _new_tuple(PreparedBatch, (kept, header))
 
 
 def _check_records(
@@ -195,7 +200,7 @@ def _level(config: LogConfig, codec: int) -> int | None:
 
 
 def _needs_timestamps(header: BatchHeader, config: LogConfig, latest: int | None) -> bool:
-    if config.is_log_append_time or header.is_log_append_time:
+    if config.is_log_append_time or header.attributes & LOG_APPEND_TIME_FLAG:
         return True
     return latest is not None and header.max_timestamp != latest
 

@@ -8,6 +8,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import (
     CONTROL_FLAG,
+    LOG_APPEND_TIME_FLAG,
     NO_LEADER_EPOCH,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
@@ -29,6 +30,8 @@ from fencepost.storage.log.log_state import LogState
 from fencepost.storage.log.staging import StagedRecords, Staging
 from fencepost.storage.log.verification import VerificationGuard
 
+_CLIENT: Final = AppendOrigin.CLIENT
+_new_tuple: Final = tuple.__new__
 _IN_TRANSACTION: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
@@ -58,7 +61,7 @@ def append_as_leader(
     if isinstance(ready, AppendRejected):
         return ready
     batch, header = ready
-    is_client = origin is AppendOrigin.CLIENT
+    is_client = origin is _CLIENT
     if header.producer_id > NO_PRODUCER_ID:
         if is_client and (duplicate := log.producers.duplicate_of(header)) is not None:
             return duplicate_result(duplicate, log.start)
@@ -103,14 +106,18 @@ def _append(
     stamp(batch, 0, header, base_offset=first, leader_epoch=leader_epoch)
     header = header.stamped(first, leader_epoch)
     log.add_header(header, now_ms, batch, 0).append_bytes(batch)
-    return AppendResult(
-        first,
-        log.end - 1,
-        now_ms if header.is_log_append_time else NO_TIMESTAMP,
-        log.start,
-        False,
-        header.record_count,
-        header.max_timestamp,
+    is_log_append_time = header.attributes & LOG_APPEND_TIME_FLAG
+    return _new_tuple(
+        AppendResult,
+        (
+            first,
+            log.end - 1,
+            now_ms if is_log_append_time else NO_TIMESTAMP,
+            log.start,
+            False,
+            header.record_count,
+            header.max_timestamp,
+        ),
     )
 
 

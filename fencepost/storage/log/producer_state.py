@@ -36,6 +36,7 @@ from fencepost.storage.log.verification import VerificationGuard, Verifications
 
 BATCHES_KEPT: Final = 5
 NO_COORDINATOR_EPOCH: Final = -1
+_new_tuple: Final = tuple.__new__
 
 
 class BatchMetadata(NamedTuple):
@@ -232,7 +233,7 @@ class ProducerStateManager:
         last_offset = header.base_offset + delta
         producer.last_timestamp = max_timestamp
         producer.batches.append(
-            BatchMetadata(header.last_sequence, last_offset, delta, max_timestamp)
+            _new_tuple(BatchMetadata, (header.last_sequence, last_offset, delta, max_timestamp))
         )
         self._end = last_offset + 1
         if header.attributes & TRANSACTIONAL_FLAG:

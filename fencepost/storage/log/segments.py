@@ -12,7 +12,7 @@ from typing import Protocol, Self
 from msgspec import Struct
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.records import MAX_SEQUENCE, BatchHeader
+from fencepost.protocol.records import LOG_OVERHEAD, MAX_SEQUENCE, BatchHeader
 from fencepost.storage.log.key_offsets import KeyOffsetStore
 from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from fencepost.storage.log.producer_state import ProducerStateEntry, ProducerStateManager
@@ -136,7 +136,10 @@ def should_roll(
     has no timestamp, in the broker's time from the segment's creation.
     """
     own = segment.size
-    if own > segment_bytes - header.size or last_offset - segment.base_offset > MAX_SEQUENCE:
+    if (
+        own > segment_bytes - LOG_OVERHEAD - header.batch_length
+        or last_offset - segment.base_offset > MAX_SEQUENCE
+    ):
         return True
     if not own:
         return False

@@ -7,7 +7,9 @@ The last stable offset lies at or before the first record of any such transactio
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_new_tuple: Final = tuple.__new__
 
 
 class AbortedTransaction(NamedTuple):
@@ -55,7 +57,7 @@ class Transactions:
         first = self.open.pop(producer_id, None)
         if first is None:
             return None
-        completed = CompletedTransaction(first, marker_offset)
+        completed = _new_tuple(CompletedTransaction, (first, marker_offset))
         self.completed.append(completed)
         return completed
 
@@ -72,6 +74,8 @@ class Transactions:
         if not self.completed:
             return first
         self.completed = [each for each in self.completed if each.last_offset >= high_watermark]
+        if not self.completed:
+            return first
         uncommitted = [each.first_offset for each in self.completed]
         return min(uncommitted if first is None else [first, *uncommitted], default=None)
 
