@@ -1,8 +1,9 @@
 """Two sets of results side by side: which figures have become worse, and whether that is noise.
 
 A figure counts as worse (or better) when its median changed by :data:`MARK` or more, when no round
-of the one lies within the rounds of the other, and when the same is left after what a peer changed
-by between the two: that was the machine. Values measured in turns need no peer for that.
+of the one lies within the rounds of the other, of which each has :data:`ROUNDS`, and when the same
+is left after what a peer changed by between the two: that was the machine. Values measured in turns
+need no peer for that.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from bench.history import Run, Values
 from bench.results import OURS
 
 MARK: Final = 1.1
+ROUNDS: Final = 3
+"""The fewest that say something: one pair of twos in three does not overlap by chance alone."""
 PEERS: Final = ("kfake", "kafka")
 """By which the machine's change is seen, the best first."""
 
@@ -27,7 +30,7 @@ class Verdict(StrEnum):
     WORSE = "**worse**"
     BETTER = "better"
     NOISE = "within the noise"
-    SINGLE = "one round: unknown"
+    FEW = "too few rounds"
     SAME = "same"
 
 
@@ -54,8 +57,8 @@ class Change:
         costs = [self.cost] if self.drift is None else [self.cost, self.cost / self.drift]
         if 1 / MARK < self.cost < MARK:
             return Verdict.SAME
-        if min(self.old.count, self.new.count) < 2:
-            return Verdict.SINGLE
+        if min(self.old.count, self.new.count) < ROUNDS:
+            return Verdict.FEW
         if not self.is_outside or (min(costs) < MARK and max(costs) > 1 / MARK):
             return Verdict.NOISE
         return Verdict.WORSE if self.cost > 1 else Verdict.BETTER

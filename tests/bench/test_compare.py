@@ -42,21 +42,21 @@ def test_rounds_that_overlap_are_noise_whatever_their_medians() -> None:
     assert verdict_of(ours("reset", 10, 11, 30), ours("reset", 29, 40, 50)) is Verdict.NOISE
 
 
-def test_one_round_says_nothing() -> None:
-    assert verdict_of(ours("reset", 10), ours("reset", 20, 21)) is Verdict.SINGLE
+def test_two_rounds_say_nothing() -> None:
+    assert verdict_of(ours("reset", 10, 11), ours("reset", 20, 21, 22)) is Verdict.FEW
 
 
 def test_what_the_peer_lost_as_well_was_the_machine() -> None:
-    old = values(produce_c={"fencepost": [100, 101], "kfake": [50, 51]})
-    slower = values(produce_c={"fencepost": [80, 81], "kfake": [40, 41]})
-    steady = values(produce_c={"fencepost": [80, 81], "kfake": [50, 51]})
+    old = values(produce_c={"fencepost": [100, 101, 101], "kfake": [50, 51, 51]})
+    slower = values(produce_c={"fencepost": [80, 81, 81], "kfake": [40, 41, 41]})
+    steady = values(produce_c={"fencepost": [80, 81, 81], "kfake": [50, 51, 51]})
     assert verdict_of(old, slower) is Verdict.NOISE
     assert verdict_of(old, steady) is Verdict.WORSE
 
 
 def test_a_faster_machine_does_not_make_a_figure_worse_that_is_as_it_was() -> None:
-    old = values(produce_c={"fencepost": [100, 101], "kfake": [50, 51]})
-    new = values(produce_c={"fencepost": [100, 101], "kfake": [70, 71]})
+    old = values(produce_c={"fencepost": [100, 101, 101], "kfake": [50, 51, 51]})
+    new = values(produce_c={"fencepost": [100, 101, 101], "kfake": [70, 71, 71]})
     assert verdict_of(old, new) is Verdict.SAME
 
 
@@ -67,7 +67,7 @@ def test_rows_that_only_one_has_and_differences_around_zero_are_left_out() -> No
 
 
 def test_another_version_measured_in_turns_is_compared_with_this_one() -> None:
-    both = values(reset={"fencepost": [20, 21], "baseline": [10, 11]})
+    both = values(reset={"fencepost": [20, 21, 22], "baseline": [10, 11, 12]})
     (change,) = compare.changes(both, both, "baseline")
     assert change.verdict is Verdict.WORSE
 
@@ -80,8 +80,8 @@ def run(commit: str, **by_row: dict[str, list[float]]) -> history.Run:
 
 def test_a_comparison_names_what_is_worse_and_by_how_much() -> None:
     old, new = (
-        run("a" * 40, reset={"fencepost": [10, 10.2]}, plugin={"fencepost": [9, 9]}),
-        run("b" * 40 + "+", reset={"fencepost": [15, 15.2]}, plugin={"fencepost": [9, 9]}),
+        run("a" * 40, reset={"fencepost": [10, 10.1, 10.2]}, plugin={"fencepost": [9, 9, 9]}),
+        run("b" * 40 + "+", reset={"fencepost": [15, 15.1, 15.2]}, plugin={"fencepost": [9, 9, 9]}),
     )
     text, worse = compare.compared(old, new)
     assert worse
@@ -93,7 +93,7 @@ def test_a_comparison_names_what_is_worse_and_by_how_much() -> None:
 
 
 def test_a_comparison_without_a_worse_figure_says_so() -> None:
-    old = run("a" * 40, reset={"fencepost": [10, 10.2]})
+    old = run("a" * 40, reset={"fencepost": [10, 10.1, 10.2]})
     text, worse = compare.compared(old, old)
     assert not worse
     assert "beyond the noise: none." in text

@@ -39,8 +39,9 @@ class Wait(Generic[T]):
         self.done = True
         self.result = result
         self._release()
-        if self._callback is not None:
-            self._callback(result)
+        callback, self._callback = self._callback, None  # else what waited for it stays in a cycle
+        if callback is not None:
+            callback(result)
 
     def cancel(self) -> None:
         """Drop it without a response: the connection is closed."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 from fencepost.broker.core.outcomes import gather_responses, map_response
 from fencepost.broker.core.waits import Wait
 
@@ -45,3 +48,23 @@ def test_who_has_gone_leaves_the_others_to_be_answered() -> None:
     answer.cancel()
     parked.complete(3)
     assert answer.result is None
+
+
+def test_a_response_that_was_waited_for_leaves_no_garbage() -> None:
+    class Converted:
+        """What a response is made into."""
+
+    def convert(_: list[int]) -> Converted:
+        return Converted()
+
+    first: Wait[int] = Wait()
+    answers: list[Wait[int] | int] = [first, 2]
+    whole = gather_responses(answers, convert)
+    is_alive = weakref.ref(convert)
+    gc.disable()
+    try:
+        first.complete(1)
+        del answers, whole, convert
+        assert is_alive() is None
+    finally:
+        gc.enable()
