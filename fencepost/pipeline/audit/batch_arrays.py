@@ -1,6 +1,6 @@
 """Batches of logs, of the tier and of traces as arrays: one number of each batch in every array."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Final, TypeAlias
 
@@ -23,6 +23,19 @@ _DELETE_HORIZON: Final = 0x40
 """Attribute of a batch that compaction has been over (KIP-534)."""
 
 
+_COLUMNS: Final = {
+    "segment": "segment",
+    "position": "position",
+    "size": "size",
+    "base": "base_offset",
+    "last": "last_offset",
+    "count": "count",
+    "epoch": "epoch",
+    "crc": "crc",
+    "attributes": "attributes",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batches:
     """Batches whose headers may be believed, one number of each in every array."""
@@ -40,6 +53,11 @@ class Batches:
 
     def __len__(self) -> int:
         return len(self.base)
+
+    @staticmethod
+    def columns() -> Mapping[str, str]:
+        """The column of `BATCHES` that each array is of."""
+        return _COLUMNS
 
     def select(self, which: Int64Array | BoolArray) -> "Batches":
         """Some of them, by number or by a flag for each."""
@@ -93,19 +111,6 @@ class Batches:
         firsts = np.concatenate(([0], breaks))
         lasts = np.concatenate((breaks - 1, [len(self) - 1]))
         return list(zip(self.base[firsts].tolist(), ends[lasts].tolist(), strict=True))
-
-
-_COLUMNS: Final = {
-    "segment": "segment",
-    "position": "position",
-    "size": "size",
-    "base": "base_offset",
-    "last": "last_offset",
-    "count": "count",
-    "epoch": "epoch",
-    "crc": "crc",
-    "attributes": "attributes",
-}
 
 
 def trusted_rows(rows: pa.Table) -> pa.Table:

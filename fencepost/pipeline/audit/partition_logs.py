@@ -283,6 +283,8 @@ class TierCopy:
 
 def tier_copies(evidence: PartitionEvidence, segments: tuple[TierSegment, ...]) -> list[TierCopy]:
     """The copies that metadata tell of, by start offset."""
+    if not segments:
+        return []
     tier = evidence.select(Place.TIER)
     rows = by_segment_id(tier)
     found = []

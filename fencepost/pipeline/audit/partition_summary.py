@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -200,7 +200,13 @@ class PartitionSummary:
 
 def to_json(summary: PartitionSummary) -> bytes:
     """A summary as JSON."""
-    return json.dumps(asdict(summary), separators=(",", ":")).encode()
+    return json.dumps(summary, default=_fields, separators=(",", ":")).encode()
+
+
+def _fields(value: object) -> dict[str, object]:
+    """A dataclass by its fields, the values of which may be dataclasses too."""
+    assert is_dataclass(value), "a summary has no other values"
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def from_json(data: bytes) -> PartitionSummary:
@@ -257,7 +263,7 @@ def _inventory(rows: pa.Table) -> ReplicaInventory:
         segments=len(spans),
         largest=max((each.bytes for each in spans), default=0),
         transactions=_transactions(rows),
-        spans=_merge_neighbours(spans),
+        spans=merge_neighbours(spans),
     )
 
 
@@ -289,7 +295,7 @@ def _spans(sound: pa.Table) -> list[SegmentSpan]:
     ]
 
 
-def _merge_neighbours(spans: list[SegmentSpan]) -> tuple[SegmentSpan, ...]:
+def merge_neighbours(spans: list[SegmentSpan]) -> tuple[SegmentSpan, ...]:
     """At most `MAX_MARKS`: neighbours are one entry where there are more."""
     together = -(-len(spans) // MAX_MARKS) or 1
     if together == 1:

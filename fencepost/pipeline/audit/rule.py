@@ -10,16 +10,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, wraps
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit import timeline
+from fencepost.pipeline.audit.batch_arrays import BoolArray
 from fencepost.pipeline.audit.cluster_metadata import PartitionClusterMetadata
 from fencepost.pipeline.audit.coordinator_log import CoordinatorLog
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.schemas import Place
+
+if TYPE_CHECKING:
+    from fencepost.pipeline.audit.bucket_screen import BucketScreen
 
 TopicPartition: TypeAlias = tuple[str, int]
 """A topic's name and the index of a partition."""
@@ -169,12 +173,22 @@ def memoized(function: Callable[[PartitionEvidence], _T]) -> Callable[[Partition
 
     @wraps(function)
     def call(evidence: PartitionEvidence) -> _T:
-        if function not in evidence.memo:
-            evidence.memo[function] = function(evidence)
-        found: _T = evidence.memo[function]
+        if call not in evidence.memo:
+            evidence.memo[call] = function(evidence)
+        found: _T = evidence.memo[call]
         return found
 
     return call
+
+
+def remember(
+    evidence: PartitionEvidence, function: Callable[[PartitionEvidence], _T], found: _T
+) -> None:
+    """Let a memoized function return what is known already.
+
+    :param function: One that is `memoized`.
+    """
+    evidence.memo[function] = found
 
 
 VIOLATION_SCHEMA: Final = pa.schema(
@@ -322,5 +336,8 @@ class Rule:
     remedy: str
     """What can be done about it, where no other copy is the remedy."""
     check: Callable[[PartitionEvidence], Iterator[Violation]]
+    screen: Callable[["BucketScreen"], BoolArray] | None = None
+    """Of which partitions of a bucket it is certain that `check` finds nothing, so that it is not
+    called; None where it always is."""
     is_of_file: bool = False
     """Whether what it finds of one segment is about one file, and so has one cause."""

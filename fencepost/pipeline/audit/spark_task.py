@@ -5,7 +5,8 @@ same for Arrow tables.
 """
 
 import traceback
-from collections.abc import Collection, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
@@ -17,18 +18,21 @@ import pyarrow.compute as pc
 
 from fencepost.pipeline.audit import partition_history
 from fencepost.pipeline.audit.batch_arrays import Int64Array
+from fencepost.pipeline.audit.bucket_screen import BucketScreen
 from fencepost.pipeline.audit.incidents import fold
 from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.lineage.partition_lineage import partition_lineages
 from fencepost.pipeline.audit.partition_summary import (
     PartitionHistory,
     PartitionSummary,
+    ReplicaInventory,
     RuleCount,
     RuleFailure,
     replica_inventories,
     split_by_replica,
     to_json,
 )
+from fencepost.pipeline.audit.plain_logs import PlainLogs
 from fencepost.pipeline.audit.rule import (
     VIOLATION_SCHEMA,
     PartitionEvidence,
@@ -85,8 +89,16 @@ def check_partitions(
         for name, rule in RULES.items()
         if (not rules or name in rules) and (traces is not None or not rule.needs_trace)
     )
-    for evidence, trace_rows in partition_evidence(batches, traces, metadata, now_ms=now_ms):
-        result = _check_partition(evidence, chosen)
+    found = deque(partition_evidence(batches, traces, metadata, now_ms=now_ms))
+    cleared, plain = _proven(chosen, [evidence for evidence, _ in found])
+    for number in range(len(found)):
+        evidence, trace_rows = found.popleft()
+        clear = {name for name, flags in cleared.items() if flags[number]}
+        inventories = None
+        if plain is not None:
+            plain.remember(number, evidence)
+            inventories = plain.inventories(number)
+        result = _check_partition(evidence, chosen, clear, inventories)
         summary = replace(
             result.summary,
             trace_rows=trace_rows,
@@ -126,11 +138,41 @@ def partition_evidence(
         yield evidence, own.num_rows
 
 
-def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> PartitionResult:
+def _proven(
+    rules: Collection[Rule], found: Sequence[PartitionEvidence]
+) -> tuple[Mapping[str, Sequence[bool]], PlainLogs | None]:
+    """What the arrays of a bucket prove: by rule, in which partitions it finds nothing; and logs.
+
+    Neither where no array can hold a number: what is wrong with that is told by the rules.
+    """
+    try:
+        bucket = BucketScreen.of(found)
+        cleared = {
+            rule.name: rule.screen(bucket).tolist() for rule in rules if rule.screen is not None
+        }
+        return cleared, PlainLogs(bucket)
+    except OverflowError:
+        return {}, None
+
+
+def _check_partition(
+    evidence: PartitionEvidence,
+    rules: tuple[Rule, ...],
+    clear: Collection[str],
+    inventories: tuple[ReplicaInventory, ...] | None,
+) -> PartitionResult:
+    """Run rules on a partition.
+
+    :param clear: Names of those that certainly find nothing.
+    :param inventories: Of its replicas; None where they are not known yet.
+    """
     found: list[Violation] = []
     counts: list[RuleCount] = []
     failures: list[RuleFailure] = []
     for rule in rules:
+        if rule.name in clear:
+            counts.append(RuleCount(rule=rule.name, found=0, explained=0, listed=0))
+            continue
         with _noting_failure(failures, rule.name, evidence):
             count, kept = _check_rule(rule, evidence)
             counts.append(count)
@@ -139,10 +181,12 @@ def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> Pa
     lineages: tuple[PartitionLineage, ...] = ()
     with _noting_failure(failures, LINEAGE, evidence):
         lineages = partition_lineages(evidence)
+    if inventories is None:
+        inventories = tuple(replica_inventories(evidence.batches))
     summary = PartitionSummary(
         topic=evidence.topic,
         partition=evidence.partition,
-        replicas=tuple(replica_inventories(evidence.batches)),
+        replicas=inventories,
         trace_rows=0,
         rule_counts=tuple(counts),
         failures=tuple(failures),

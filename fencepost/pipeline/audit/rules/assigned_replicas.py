@@ -73,4 +73,5 @@ RULE: Final = Rule(
         "leader: where it leads itself, elect another replica before"
     ),
     check=check,
+    screen=lambda bucket: bucket.has_no_absent_replica,
 )

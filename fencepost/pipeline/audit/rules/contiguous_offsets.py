@@ -131,4 +131,5 @@ RULE: Final = Rule(
         "has its records"
     ),
     check=check,
+    screen=lambda bucket: bucket.is_plain,
 )

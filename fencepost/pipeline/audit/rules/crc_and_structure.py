@@ -118,4 +118,5 @@ RULE: Final = Rule(
         "where another copy has its records"
     ),
     check=check,
+    screen=lambda bucket: bucket.has_no_problem,
 )

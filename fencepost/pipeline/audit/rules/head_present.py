@@ -118,4 +118,5 @@ RULE: Final = Rule(
     severity=Severity.DAMAGE,
     remedy="what the segments held is gone: only a backup or their producer can bring it",
     check=check,
+    screen=lambda bucket: bucket.starts_early_enough,
 )

@@ -124,4 +124,5 @@ RULE: Final = Rule(
     remedy="start its broker, which puts a .swap into place or removes it; first keep a copy where "
     "it hides records",
     check=check,
+    screen=lambda bucket: bucket.has_no_leftover,
 )

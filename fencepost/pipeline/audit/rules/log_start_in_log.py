@@ -50,4 +50,5 @@ RULE: Final = Rule(
         "its first segment then"
     ),
     check=check,
+    screen=lambda bucket: bucket.starts_in_log,
 )

@@ -136,4 +136,5 @@ RULE: Final = Rule(
         "batches"
     ),
     check=check,
+    screen=lambda bucket: bucket.has_its_epochs,
 )

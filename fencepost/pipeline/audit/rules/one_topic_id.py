@@ -78,4 +78,5 @@ RULE: Final = Rule(
     severity=Severity.DAMAGE,
     remedy="write the id of the topic into the partition.metadata while its broker is stopped",
     check=check,
+    screen=lambda bucket: bucket.has_one_topic_id,
 )

@@ -60,4 +60,5 @@ RULE: Final = Rule(
     severity=Severity.DAMAGE,
     remedy="produce again what is left out, and let readers leave out what came again",
     check=check,
+    screen=lambda bucket: bucket.has_no_producer,
 )

@@ -106,4 +106,5 @@ RULE: Final = Rule(
     severity=Severity.REBUILT,
     remedy="delete the snapshots while the broker is stopped: they are made again from the log",
     check=check,
+    screen=lambda bucket: bucket.has_its_snapshots,
 )

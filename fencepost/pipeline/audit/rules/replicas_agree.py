@@ -114,4 +114,5 @@ RULE: Final = Rule(
         "other brokers while they are stopped"
     ),
     check=check,
+    screen=lambda bucket: bucket.has_one_replica,
 )

@@ -233,4 +233,5 @@ RULE: Final = Rule(
         "stays so until it expires"
     ),
     check=check,
+    screen=lambda bucket: bucket.has_no_unread_tier,
 )

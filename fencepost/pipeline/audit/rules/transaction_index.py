@@ -81,4 +81,5 @@ RULE: Final = Rule(
     remedy="delete the replica while its broker is stopped: it fetches the log from the leader",
     is_of_file=True,
     check=check,
+    screen=lambda bucket: bucket.has_no_aborted_transaction,
 )

@@ -190,4 +190,5 @@ RULE: Final = Rule(
     severity=Severity.DAMAGE,
     remedy="end what hangs with kafka-transactions.sh abort, and produce again what is lost by it",
     check=check,
+    screen=lambda bucket: bucket.has_no_producer,
 )

@@ -77,4 +77,5 @@ RULE: Final = Rule(
     remedy="delete the index while the broker is stopped: it is rebuilt when the broker starts",
     is_of_file=True,
     check=check,
+    screen=lambda bucket: bucket.has_no_problem,
 )
