@@ -18,7 +18,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve check test test-kafka test-damages test-oldest lint types imports pytest coverage bench bench-compare format docs lock sbom \
+.PHONY: help serve check test test-kafka test-damages test-oldest lint types imports pytest coverage bench bench-compare soak format docs lock sbom \
 	audit-dependencies dist image up spark clean
 
 help: ## What there is to make
@@ -71,6 +71,9 @@ bench: $(DEV) ## fencepost and kfake side by side in five minutes; ARGS="--full"
 
 bench-compare: $(DEV) ## The last two commits whose results `make bench` has kept; ARGS="OLD NEW" picks two
 	$(BIN)/python -m bench compare $(ARGS)
+
+soak: $(DEV) ## An hour of mixed load with elections, failures and faults; FENCEPOST_SOAK_S=600 for ten minutes
+	$(BIN)/python -m bench.soak
 
 format: $(DEV) ## Mend what ruff can mend
 	$(BIN)/ruff check --fix .

@@ -7,7 +7,7 @@ import http.client
 import json
 import time
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 from bench import rows, servers, wire
 
@@ -25,6 +25,15 @@ class Control:
 
     def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> float:
         """Milliseconds from the request to the end of its answer."""
+        return self._call(method, path, body)[0]
+
+    def get(self, path: str) -> Any:
+        """What is answered, decoded."""
+        return json.loads(self._call("GET", path, None)[1])
+
+    def _call(
+        self, method: str, path: str, body: Mapping[str, object] | None
+    ) -> tuple[float, bytes]:
         sent, headers = None, {}
         if body is not None:
             sent, headers = json.dumps(body), {"Content-Type": "application/json"}
@@ -35,7 +44,7 @@ class Control:
         elapsed = (time.perf_counter() - begin) * 1e3
         if answer.status >= 300:
             raise wire.BadAnswer(f"{method} {path} answered {answer.status}: {text[:200]!r}")
-        return elapsed
+        return elapsed, text
 
     def close(self) -> None:
         self._connection.close()

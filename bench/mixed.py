@@ -17,19 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from bench import process, servers, stats, watched, wire
-from bench.mixed_client import PARTITIONS, STOP_S, TOPIC, TRANSACTIONS
+from bench.mixed_client import PARTITIONS, PATIENCE_S, ROLES, STOP_S, TOPIC, TRANSACTIONS
 
 CONFIGS: Final = ("group.initial.rebalance.delay.ms=0",)
-ROLES: Final = (
-    "produced",
-    "consumed",
-    "assigned",
-    "committed",
-    "aborted",
-    "read_committed",
-    "offsets_listed",
-)
-"""What each role of the clients counts."""
 REPLICAS: Final = 3
 
 
@@ -68,8 +58,9 @@ class Clients:
 
         :raises RoleFailed: When they fail.
         """
+        limit = self._seconds + PATIENCE_S + 2 * STOP_S
         try:
-            output, _ = self._child.communicate(timeout=self._seconds + 2 * STOP_S)
+            output, _ = self._child.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             process.stop(self._child, at_once=True)
             raise RoleFailed("the clients did not end") from None

@@ -2,8 +2,9 @@
 
 Each role has a thread and clients of its own: a producer, a group whose third member comes and
 goes, transactions (every tenth aborted) with their reader, and ListOffsets. A client that fails is
-replaced by a new one. In the end a line of JSON says how much each role did, and counts the errors
-by name. The topics :data:`TOPIC` and :data:`TRANSACTIONS` must exist.
+replaced by a new one, and where a role has done nothing when the time is over, all go on for a
+while. In the end a line of JSON says how much each role did, and counts the errors by name. The
+topics :data:`TOPIC` and :data:`TRANSACTIONS` must exist.
 """
 
 from __future__ import annotations
@@ -32,6 +33,18 @@ STAY_S: Final = 2.0
 """How long the third member stays in the group, and away."""
 CALL_S: Final = 10.0
 RETRY_S: Final = 0.1
+PATIENCE_S: Final = 60.0
+"""How much longer they go on while one has done nothing."""
+ROLES: Final = (
+    "produced",
+    "consumed",
+    "assigned",
+    "committed",
+    "aborted",
+    "read_committed",
+    "offsets_listed",
+)
+"""What they count."""
 STOP_S: Final = 30.0
 """How long after its time a role may take to end."""
 
@@ -59,7 +72,7 @@ class Mixed:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(max(self._end - time.monotonic(), 0) + STOP_S)
+            thread.join(max(self._end - time.monotonic(), 0) + PATIENCE_S + STOP_S)
             if thread.is_alive():
                 sys.exit("a role did not end")
 
@@ -74,7 +87,10 @@ class Mixed:
                 time.sleep(RETRY_S)
 
     def _goes_on(self) -> bool:
-        return time.monotonic() < self._end
+        now = time.monotonic()
+        if now < self._end:
+            return True
+        return now < self._end + PATIENCE_S and not all(self.done[role] for role in ROLES)
 
     def _count(self, what: str, number: int = 1) -> None:
         with self._lock:

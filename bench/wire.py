@@ -246,7 +246,18 @@ class Connection:
 
         :raises BadAnswer: When the server closes the connection instead.
         """
+        self.send(request)
+        return self.receive()
+
+    def send(self, request: bytes | bytearray) -> None:
+        """Sends a whole frame; its answer is to be received."""
         self._socket.sendall(request)
+
+    def receive(self) -> bytes:
+        """The answer of the only request that waits for one, without its size.
+
+        :raises BadAnswer: When the server closes the connection instead.
+        """
         data = self._more(65536)
         while len(data) < 4:
             data += self._more(65536)

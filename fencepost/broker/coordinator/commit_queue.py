@@ -158,6 +158,7 @@ class CommitQueue(Generic[RecordT]):
     def close(self) -> None:
         """End every operation with NOT_COORDINATOR: this broker lost the leadership."""
         self._closed = True
+        self._on_commit = _ignore_record  # a shard and its queue would keep each other in memory
         while self._pending:
             self._pending.popleft().complete(ErrorCode.NOT_COORDINATOR)
 
@@ -167,6 +168,10 @@ class CommitQueue(Generic[RecordT]):
             for record in pending.records:
                 self._on_commit(record)
             pending.complete(ErrorCode.NONE)
+
+
+def _ignore_record(_: object) -> None:
+    """Do nothing: a queue that is closed commits no more."""
 
 
 _READ_BYTES: Final = 1 << 20

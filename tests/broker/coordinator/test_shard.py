@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterable
 
 import pytest
@@ -231,3 +233,16 @@ def test_a_broker_that_resigns_before_it_has_loaded_loads_nothing() -> None:
     broker.on_resigned(0)
     scheduler.run_due()
     assert shard.calls == ["unloaded"]
+
+
+def test_a_shard_that_is_closed_is_gone_with_its_last_user() -> None:
+    one = OnePartition()
+    one.shard.increment("a")
+    one.shard.close()
+    shard = weakref.ref(one.shard)
+    gc.disable()
+    try:
+        del one
+        assert shard() is None
+    finally:
+        gc.enable()
