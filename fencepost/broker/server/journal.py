@@ -44,8 +44,9 @@ MAX_DUE: Final = 64
 MAX_DUE_BYTES: Final = 64 << 10
 """Of a response that waits to be counted, its records aside; of a larger one the message, which is
 kept until then, would take too much memory, and its count too much time of a later request."""
-WORTH_COUNTING: Final = 32
-"""The fewest that are counted in an idle moment: in a batch each costs a fraction of the time."""
+WORTH_COUNTING: Final = 8
+"""The fewest that are counted in an idle moment: in a batch each costs less, and a larger one takes
+longer than a client to send its next request, which then waits."""
 _FETCH: Final = BY_NAME["fetch"]
 
 
