@@ -151,7 +151,7 @@ class Talk:
                 self.rows.append(["log", record.transactional_id.removeprefix(self.prefix), row])
 
     def _value(self, value: Message) -> Message:
-        row = {name: getattr(value, name) for name in value.__slots__}
+        row = {name: getattr(value, name) for name in value.__struct_fields__}
         del row["last_producer_epoch"]  # it is not in the log
         row["state"] = value.state.title
         row["partitions"] = sorted(map(list, value.partitions))
