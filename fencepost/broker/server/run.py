@@ -205,8 +205,8 @@ def tune_garbage_collection() -> None:
     The objects of start-up live as long as the process, and few others are in cycles: scans after
     every 700 allocations would only delay requests, and a start with thousands of logs. A large
     request makes a million objects: they are scanned in parts, as a scan of all of them would hold
-    every connection up for 0.1 s. A part is small, about 14,000 objects at most: where it was
-    70,000, all connections waited for up to 20 ms.
+    every connection up for 0.1 s. A part has about 14,000 of them at most, which takes less than
+    half a millisecond.
     """
     gc.freeze()
     gc.set_threshold(2_000, 5, 10_000)
