@@ -67,7 +67,7 @@ def change_partition(
         draft = replace(draft, failed=tuple(b for b in draft.failed if b in draft.replicas))
     draft = _with_eligible(draft, before, frozenset(lost), rules)
     draft = _elected(draft, rules, election)
-    if draft == before:
+    if draft is before or draft == before:
         return before
     moved = draft.leader != before.leader or not set(before.replicas) <= set(draft.replicas)
     return replace(
@@ -118,7 +118,8 @@ def _assigned(
             removing=assignment.removing,
         )
     asked = before.isr if isr is None else isr
-    return replace(draft, isr=tuple(b for b in asked if b in draft.replicas))
+    held = tuple(b for b in asked if b in draft.replicas)
+    return draft if held == draft.isr else replace(draft, isr=held)
 
 
 def _with_eligible(
@@ -129,9 +130,13 @@ def _with_eligible(
         in_sync = draft.isr or tuple(b for b in before.isr if b in draft.replicas)
         return replace(draft, isr=in_sync, elr=(), last_known_elr=())
     if _is_large_enough(draft, rules):
-        return replace(draft, elr=())
+        return _without_eligible(draft)
     eligible = {*before.elr, *before.isr} & set(draft.replicas)
     return replace(draft, elr=tuple(sorted(eligible - set(draft.isr) - lost)))
+
+
+def _without_eligible(draft: PartitionImage) -> PartitionImage:
+    return replace(draft, elr=()) if draft.elr else draft
 
 
 def _is_large_enough(partition: PartitionImage, rules: ElectionRules) -> bool:
@@ -169,7 +174,9 @@ def _with_leader(draft: PartitionImage, leader: int, rules: ElectionRules) -> Pa
         elr = tuple(b for b in draft.elr if b != leader)
         draft = replace(draft, isr=(leader,), elr=elr)
     if _is_large_enough(draft, rules):
-        draft = replace(draft, elr=())
+        draft = _without_eligible(draft)
+    if leader == draft.leader and not draft.last_known_elr:
+        return draft  # as for most of the thousands of partitions of a broker
     return replace(draft, leader=leader, last_known_elr=())
 
 

@@ -413,17 +413,17 @@ def _topic(old: TopicImage, new: TopicImage, time_ms: int) -> Iterator[Event]:
             topic=new.name,
             details={"partitions": len(new.partitions)},
         )
-    for index, (was, now) in enumerate(zip(old.partitions, new.partitions, strict=False)):
-        if was is not now:
-            for kind, leader, details in _partition(was, now):
-                yield Event(
-                    kind=kind,
-                    time_ms=time_ms,
-                    topic=new.name,
-                    partition=index,
-                    broker=leader,
-                    details=details,
-                )
+    pairs = enumerate(zip(old.partitions, new.partitions, strict=False))
+    for index, was, now in [(i, a, b) for i, (a, b) in pairs if a is not b]:
+        for kind, leader, details in _partition(was, now):
+            yield Event(
+                kind=kind,
+                time_ms=time_ms,
+                topic=new.name,
+                partition=index,
+                broker=leader,
+                details=details,
+            )
 
 
 def _partition(

@@ -64,8 +64,9 @@ def _unclean_elections(
         old, new = before.topics.get(name), after.topics.get(name)
         if old is None or new is None or old.topic_id != new.topic_id:
             continue
-        for index, (was, now) in enumerate(zip(old.partitions, new.partitions, strict=False)):
-            if was is not now and now.is_led_uncleanly_after(was):
+        pairs = enumerate(zip(old.partitions, new.partitions, strict=False))
+        for index, was, now in [(i, a, b) for i, (a, b) in pairs if a is not b]:
+            if now.is_led_uncleanly_after(was):
                 yield name, index, was, now
 
 
