@@ -5,8 +5,11 @@ and publishes it to the brokers. Elections are its decision alone.
 """
 
 import random
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from fencepost.broker.configs.effective_configs import TopicSettings
@@ -44,6 +47,8 @@ from fencepost.broker.metadata.image import (
 )
 from fencepost.protocol.errors import ErrorCode
 
+PARTITIONS_IN_A_TURN: Final = 150
+"""That are evaluated in one turn when a broker comes or goes."""
 Publish = Callable[[ClusterImage, frozenset[str]], None]
 """Takes a new image and the names of the topics that changed in it."""
 
@@ -63,6 +68,7 @@ class Controller:
         address: AdvertisedEndpoint | None = None,
         downgrades_unsafely: bool = True,
         min_insync_replicas: str | None = None,
+        in_later_turn: Callable[[Callable[[], None]], None] | None = None,
         log_levels: LogLevels | None = None,
         features: Levels = NEWEST,
         unstable_features: UnstableFeatures | None = None,
@@ -77,12 +83,16 @@ class Controller:
         :param downgrades_unsafely: Whether a feature may lose metadata when it is asked for.
         :param min_insync_replicas: What holds without dynamic configs, to be kept as one where
             there is an ELR (`elr_configs`); None keeps none.
+        :param in_later_turn: Calls something in a later turn of the event loop; None: at once.
         """
         registered = {broker.broker_id: broker for broker in brokers}
         self._controller_ids = controller_ids
         self._settings = settings
         self._rng = rng
         self._publish = publish
+        self._in_later_turn = in_later_turn or _call_now
+        self._evaluations: deque[_Evaluation] = deque()
+        """Partitions that are to be evaluated, as brokers came or went."""
         self._planner: TopicPlanner | None = None
         """Of the image for which it was needed last."""
         self._next_producer_id = 0
@@ -322,17 +332,54 @@ class Controller:
         self._set_broker(replace(broker, fenced=True), leaves=True, is_registered=False)
 
     def _set_broker(self, broker: BrokerImage, *, leaves: bool, is_registered: bool = True) -> None:
-        """A broker comes or goes: every partition of which it has a replica is evaluated again."""
+        """A broker comes or goes: every partition of which it has a replica is evaluated again.
+
+        Where they are very many, some are in this turn and the others in the next ones, each turn
+        with an image of its own. As in Kafka, where they are in several batches of records, a
+        partition may have a leader meanwhile that is fenced.
+        """
+        self.finish_evaluations()
         self.image = with_registration(self.image, broker, is_registered=is_registered)
+        held = deque(
+            (name, index)
+            for name, index, partition in self._partitions(self.image.topics)
+            if broker.broker_id in partition.replicas
+        )
+        evaluation = _Evaluation(broker_id=broker.broker_id, leaves=leaves, left=held)
+        self.update_partitions(self._evaluated(evaluation))
+        if held:
+            self._evaluations.append(evaluation)
+            self._in_later_turn(self._evaluate_some)
+
+    def finish_evaluations(self) -> None:
+        """Evaluate at once what is left for later turns, as a broker came or went."""
+        while self._evaluations:
+            self._evaluate_some()
+
+    def _evaluate_some(self) -> None:
+        if self._evaluations:
+            evaluation = self._evaluations[0]
+            touched = self._evaluated(evaluation)
+            if evaluation.left:
+                self._in_later_turn(self._evaluate_some)
+            else:
+                self._evaluations.popleft()
+            if touched:
+                self.update_partitions(touched)
+
+    def _evaluated(self, evaluation: "_Evaluation") -> dict[tuple[str, int], PartitionImage]:
+        """The next of the partitions that are left, as far as they change."""
+        broker_id, leaves = evaluation.broker_id, evaluation.leaves
         touched = {}
-        for name, index, partition in self._partitions(self.image.topics):
-            if broker.broker_id in partition.replicas:
-                gone = (broker.broker_id,) if leaves else ()
-                before = partition if leaves else without_failed(partition, broker.broker_id)
-                after = self.reevaluated(name, before, gone)
+        for _ in range(min(PARTITIONS_IN_A_TURN, len(evaluation.left))):
+            name, index = evaluation.left.popleft()
+            partition = self.image.partition(name, index)
+            if partition is not None and broker_id in partition.replicas:
+                before = partition if leaves else without_failed(partition, broker_id)
+                after = self.reevaluated(name, before, (broker_id,) if leaves else ())
                 if after is not partition:
                     touched[name, index] = after
-        self.update_partitions(touched)
+        return touched
 
     def reevaluated(
         self, topic: str, partition: PartitionImage, gone: Collection[int] = ()
@@ -472,6 +519,19 @@ class Controller:
                 settled[name, index] = after
         if settled:
             self.update_partitions(settled)
+
+
+class _Evaluation(Struct, kw_only=True):
+    """A broker came or went."""
+
+    broker_id: int
+    leaves: bool
+    left: deque[tuple[str, int]]
+    """The partitions that are not evaluated yet, by topic and index."""
+
+
+def _call_now(callback: Callable[[], None]) -> None:
+    callback()
 
 
 def _with_configs(

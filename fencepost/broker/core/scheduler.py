@@ -11,6 +11,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final, Protocol
 
+CALLBACKS_IN_A_TURN: Final = 100
+"""Of those that are due at its end; the others are run in the next one, so that a turn is short."""
+
 
 class Clock(Protocol):
     """All that the core knows of time.
@@ -100,7 +103,7 @@ class Scheduler:
         self._cancelled = 0
 
     def soon(self, callback: Callable[[], None]) -> None:
-        """Run at the end of this turn."""
+        """Run at the end of this turn, or of a next one where very many are to be."""
         self._soon.append(callback)
         if len(self._soon) == 1:
             self.wake()
@@ -145,30 +148,38 @@ class Scheduler:
         """Run all that is due by now, in order, and what becomes due meanwhile."""
         self._run_timers()
         while self._later:
-            self.run_turn()
+            self._later.popleft()()
+            self._run_timers()
 
     def run_turn(self) -> bool:
         """Run what is due, and one callback that asked for a turn of its own.
 
-        :returns: Whether another such waits for the next turn.
+        :returns: Whether something is left for the next turn.
         """
-        self._run_timers()
-        if not self._later:
-            return False
-        self._later.popleft()()
-        self._run_timers()
-        return bool(self._later)
+        left = self._run_timers(CALLBACKS_IN_A_TURN)
+        if left and self._later:
+            self._later.popleft()()
+            left = self._run_timers(left)
+        return not left or bool(self._later)
 
-    def _run_timers(self) -> None:
-        while True:
-            while self._soon:
+    def _run_timers(self, most: int = -1) -> int:
+        """Run what is due.
+
+        :param most: How many callbacks; all where it is negative.
+        :returns: How many more it would have run; 0 where some may be left.
+        """
+        while most:
+            most -= 1
+            if self._soon:
                 self._soon.popleft()()
+                continue
             self._drop_stale()
             if not self._heap or self._heap[0][0] > self.now_ms():
-                return
+                return most + 1
             timer = heapq.heappop(self._heap)[2]
             timer.deadline_ms = None
             timer.callback()
+        return 0
 
     def clear(self) -> None:
         """Forget everything that was to happen."""

@@ -1,7 +1,7 @@
 """One broker: its view of the cluster and the parts that it consists of."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
@@ -245,12 +245,17 @@ class Broker:
 
     def start(self, image: ClusterImage) -> None:
         """Start the process again, with what the disk holds and this image."""
+        for _ in self.starting(image):
+            pass
+
+    def starting(self, image: ClusterImage) -> Iterator[None]:
+        """The steps of `start`."""
         self.running, self.crashed = True, False
         self.network.on_broker_up(self.broker_id)
         self.view = image
         self.configs.update(image)
         self.version_limits = self._version_limits_in(image)
-        self.replica_manager.start(image)
+        yield from self.replica_manager.starting(image)
 
     def _on_elected(self, replica: Replica) -> None:
         """A replica leads, in a new epoch: what it has of a coordinator's topic is loaded."""

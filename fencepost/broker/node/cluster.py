@@ -333,6 +333,7 @@ class Cluster:
             settings=self._configs.topic,
             publish=self._publish,
             downgrades_unsafely=options.conformance is Conformance.KIP,
+            in_later_turn=self.scheduler.in_later_turn,
             log_levels=log_levels,
             min_insync_replicas=str(self._configs.layers.value("min.insync.replicas")),
             features=initial_levels(

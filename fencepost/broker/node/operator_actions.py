@@ -1,12 +1,14 @@
 """What a test does to brokers, links and replicas: the verbs, without HTTP.
 
 In service a verb returns when its effect is complete: all brokers that can hear of it have, and
-every follower has taken the steps that came of it.
+every follower has taken the steps that came of it. Verbs that concern all replicas of a broker
+(`stopping`, `killing`, `starting`) have steps: the server runs what is due of them in several turns
+of its event loop, so that clients are served between.
 
 :raises ControllerError: (all of them) When it is refused, with Kafka's code and words.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from fencepost.broker.controller import Fence
 from fencepost.broker.controller.failed_replicas import wipe_replica
@@ -27,25 +29,40 @@ from fencepost.protocol.errors import ErrorCode
 
 def stop(cluster: Cluster, broker_id: int) -> None:
     """Shut a broker down in order: others lead where it led, then its process ends."""
-    broker = _running(cluster, broker_id)
-    cluster.controller.fence(broker_id)
-    cluster.scheduler.run_due()
-    broker.stop(crash=False)
-    cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="stopped")
-    cluster.scheduler.run_due()
+    _run(cluster, stopping(cluster, broker_id))
 
 
 def kill(cluster: Cluster, broker_id: int, fence: Fence = Fence.NOW) -> None:
     """End a broker's process at once; its logs stay, high watermarks as of their checkpoint."""
-    broker = _running(cluster, broker_id)
-    broker.stop(crash=True)
-    cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="killed")
-    _fence(cluster, broker_id, fence)
-    cluster.scheduler.run_due()
+    _run(cluster, killing(cluster, broker_id, fence))
 
 
 def start(cluster: Cluster, broker_id: int) -> None:
     """Start a broker that is down: it registers again, and its replicas catch up."""
+    _run(cluster, starting(cluster, broker_id))
+
+
+def stopping(cluster: Cluster, broker_id: int) -> Iterator[None]:
+    """The steps of `stop`; after each one what is due is to be run."""
+    broker = _running(cluster, broker_id)
+    cluster.controller.fence(broker_id)
+    yield
+    broker.stop(crash=False)
+    cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="stopped")
+    yield
+
+
+def killing(cluster: Cluster, broker_id: int, fence: Fence) -> Iterator[None]:
+    """The steps of `kill`; after each one what is due is to be run."""
+    broker = _running(cluster, broker_id)
+    broker.stop(crash=True)
+    cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="killed")
+    _fence(cluster, broker_id, fence)
+    yield
+
+
+def starting(cluster: Cluster, broker_id: int) -> Iterator[None]:
+    """The steps of `start`; after each one what is due is to be run."""
     broker = _broker(cluster, broker_id)
     if broker.running:
         raise ControllerError(ErrorCode.INVALID_REQUEST, f"broker {broker_id} runs already")
@@ -56,10 +73,16 @@ def start(cluster: Cluster, broker_id: int) -> None:
             "rejoin it first",
         )
     cluster.controller.fence(broker_id)
-    broker.start(cluster.controller.image)
+    cluster.controller.finish_evaluations()  # it would lead what it led before
+    yield from broker.starting(cluster.controller.image)
     cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="running")
     cluster.controller.unfence(broker_id)
-    cluster.scheduler.run_due()
+    yield
+
+
+def _run(cluster: Cluster, steps: Iterator[None]) -> None:
+    for _ in steps:
+        cluster.scheduler.run_due()
 
 
 def isolate(

@@ -11,6 +11,9 @@ the way at a time, and until its fate is known the high watermark waits for the 
 new one: the controller may have accepted already.
 """
 
+from itertools import islice
+from typing import Final
+
 from fencepost.broker.controller.requests import AlterPartitions, IsrProposal
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.replication.follower_progress import UNKNOWN_OFFSET
@@ -18,6 +21,8 @@ from fencepost.broker.replication.node import LeaderNode
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 
+PROPOSALS_IN_A_TURN: Final = 100
+"""A broker that comes back joins thousands of ISRs; the controller is asked for some at a time."""
 ANY_BROKER_EPOCH = -1
 """The broker epoch of a follower that does not say which registration it is (before Fetch v15)."""
 
@@ -28,7 +33,8 @@ class IsrManager:
     def __init__(self, broker: LeaderNode) -> None:
         self._broker = broker
         self._outbox: dict[Replica, None] = {}
-        """What is proposed in this turn goes to the controller together, at its end."""
+        """What is proposed in this turn goes to the controller together, at its end; where that is
+        very much, a part of it in each of the next turns."""
 
     def clear(self) -> None:
         """The broker goes down: nothing is proposed any more."""
@@ -101,7 +107,11 @@ class IsrManager:
         self._outbox[replica] = None
 
     def _send(self) -> None:
-        replicas, self._outbox = self._outbox, {}
+        replicas = list(islice(self._outbox, PROPOSALS_IN_A_TURN))
+        for replica in replicas:
+            del self._outbox[replica]
+        if self._outbox:
+            self._broker.scheduler.in_later_turn(self._send)
         sent = [(r, self._proposal(r, r.pending_isr)) for r in replicas if r.pending_isr]
         if not sent:
             return

@@ -23,6 +23,8 @@ from fencepost.broker.replication.replica_storage import ReplicaStorage
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.config import LogConfig
 
+_OPENED_IN_A_TURN: Final = 250
+"""Replicas that are opened in one turn when a broker starts."""
 _REOPEN_AFTER_MS: Final = 1000
 """How often replicas that lacked descriptors are tried again."""
 LeadershipListener = Callable[[Replica], None]
@@ -55,6 +57,8 @@ class ReplicaManager:
         self._node = node
         self._storage = storage
         self._followers: dict[tuple[str, int], Follower] = {}
+        self._settings: dict[str, TopicSettings] = {}
+        """By topic the settings that all its replicas have."""
         self._on_elected = on_elected
         self._on_resigned = on_resigned
         self.log_dir_moves = ReplicaAlterLogDirsManager(node, storage, self.replicas)
@@ -83,14 +87,22 @@ class ReplicaManager:
         self.replicas.clear()
         self.offline.clear()
         self._lacking.clear()
+        self._settings.clear()
 
-    def start(self, image: ClusterImage) -> None:
-        """The broker starts with this image: open the logs."""
+    def starting(self, image: ClusterImage) -> Iterator[None]:
+        """The broker starts with this image: open the logs, some before each step."""
         self._storage.on_broker_start()
         self._storage.delete_logs_not_in(image)
         self._node.remote_log_manager.start(image)
-        for topic in image.topics.values():
-            self._apply_topic(topic, None)
+        opened = 0
+        for name in image.topics:
+            for index in range(len(image.topics[name].partitions)):
+                topic = self._node.view.topics.get(name)  # it may have changed since the last step
+                if topic is not None and index < len(topic.partitions):
+                    self._apply_partition(topic, index)
+                opened += 1
+                if opened % _OPENED_IN_A_TURN == 0:
+                    yield
 
     def apply(self, before: ClusterImage, image: ClusterImage, changed: frozenset[str]) -> None:
         """Apply a new image.
@@ -119,6 +131,7 @@ class ReplicaManager:
             return
         partition = self._node.view.partition(topic, index)
         self._remove_replica(topic, index)
+        self._settings.pop(topic, None)  # the next image gives the new one its role
         if partition is not None:
             self._new_replica(self._node.view.topics[topic], index, replica.log.config)
 
@@ -260,14 +273,14 @@ class ReplicaManager:
         applied: tuple[PartitionImage, ...] = ()
         if before is not None and before.topic_id == topic.topic_id:
             applied = before.partitions
-        for index, partition in enumerate(topic.partitions):
-            replica = self.replicas.get((topic.name, index))
-            if (
-                index < len(applied)
-                and applied[index] is partition
-                and _is_up_to_date(replica, settings)
-            ):
-                continue
+        same = [was is now for was, now in zip(applied, topic.partitions, strict=False)]
+        if self._settings.get(topic.name) is not settings:
+            for index, is_same in enumerate(same):
+                replica = self.replicas.get((topic.name, index))
+                same[index] = is_same and _is_up_to_date(replica, settings)
+            self._settings[topic.name] = settings
+        changed = [index for index, is_same in enumerate(same) if not is_same]
+        for index in (*changed, *range(len(same), len(topic.partitions))):
             self._apply_partition(topic, index)
 
     def _apply_partition(self, topic: TopicImage, index: int) -> None:
@@ -345,6 +358,7 @@ class ReplicaManager:
     def _delete_topic(self, topic: TopicImage) -> None:
         """Delete a topic's logs, and its segments in the tier."""
         self._node.remote_log_manager.delete_topic(topic)
+        self._settings.pop(topic.name, None)
         for index in range(len(topic.partitions)):
             self._remove_replica(topic.name, index)
 
@@ -371,6 +385,7 @@ class ReplicaManager:
             self.log_dir_moves.cancel(key)
         deleted = list(self.replicas.values())
         self.replicas.clear()
+        self._settings.clear()
         for follower in self._followers.values():
             follower.stop()
         self._followers.clear()

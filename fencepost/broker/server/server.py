@@ -201,7 +201,7 @@ class Server:
         :raises ControllerError: When there is no such broker, or it does not run.
         """
         async with self._ports:
-            operator_actions.stop(self.cluster, broker_id)
+            await self._run(operator_actions.stopping(self.cluster, broker_id))
             self._stop_listening(broker_id, abruptly=False)
 
     async def kill_broker(self, broker_id: int, fence: Fence) -> None:
@@ -211,7 +211,7 @@ class Server:
         """
         async with self._ports:
             self._stop_listening(broker_id, abruptly=True)  # first, so that no effects are sent
-            operator_actions.kill(self.cluster, broker_id, fence)
+            await self._run(operator_actions.killing(self.cluster, broker_id, fence))
 
     async def start_broker(self, broker_id: int) -> None:
         """Start a broker that is down, on its port, with its replicas caught up.
@@ -221,8 +221,19 @@ class Server:
         """
         async with self._ports:
             with self._opening(self._listeners.get(broker_id, ())) as opened:
-                operator_actions.start(self.cluster, broker_id)
+                await self._run(operator_actions.starting(self.cluster, broker_id))
             await self._accept(opened)
+
+    async def _run(self, steps: Iterator[None]) -> None:
+        """Run the steps of a verb, and what is due after each, while clients are served.
+
+        :raises ControllerError: When it is refused.
+        """
+        for _ in steps:
+            goes_on = True
+            while goes_on:
+                goes_on = self.cluster.scheduler.run_turn()
+                await asyncio.sleep(0)
 
     def _stop_listening(self, broker_id: int, *, abruptly: bool) -> None:
         for listener in self._listeners.get(broker_id, ()):
