@@ -110,6 +110,20 @@ FIGURES = (
         rows=("files_produce", "files_share", "files_open", "files_recover", "files_growth"),
         peers=("kafka",),
     ),
+    Figure(
+        name="idle-files",
+        measure=figures.idle_files,
+        rows=("idle_open", "idle_open_cpu", "idle_recover", "idle_recover_cpu"),
+        peers=(),
+    ),
+    Figure(
+        name="big-cluster",
+        measure=figures.brokers_of_many,
+        rows=tuple(
+            f"big_{what}{part}" for what in ("create", "kill", "start") for part in ("", "_pause")
+        ),
+        peers=(),
+    ),
     Figure(name="simulation", measure=figures.simulated, rows=("simulation",), peers=()),
     Figure(
         name="layers",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from bench import (
+    big_cluster,
     busy,
     conditional,
     control,
@@ -51,6 +52,7 @@ class Scale:
     metadata_requests: int = 30
     used_records: int = 100_000
     calls: int = 200
+    idle_partitions: int = 5_000
     file_records: int = 1 << 20
     audit_records: int = 976_640  # a gigabyte
     load_records: int = 976_640
@@ -73,6 +75,7 @@ QUICK = Scale(
     metadata_requests=10,
     used_records=10_000,
     calls=50,
+    idle_partitions=500,
     file_records=1 << 17,
     audit_records=97_664,
     load_records=97_664,
@@ -270,6 +273,16 @@ def reset(kind: servers.Kind, scale: Scale) -> Values:
 def files(kind: servers.Kind, scale: Scale) -> Values:
     """Logs on a disk, a gibibyte of them."""
     return disk.measure(kind, scale.file_records)
+
+
+def brokers_of_many(kind: servers.Kind, scale: Scale) -> Values:
+    """A broker with a replica of each of very many partitions comes and goes."""
+    return big_cluster.measure(kind, scale.topics * scale.partitions)
+
+
+def idle_files(kind: servers.Kind, scale: Scale) -> Values:
+    """A start from the files of partitions without a record."""
+    return big_cluster.restart(kind, scale.idle_partitions)
 
 
 def layers_cost(kind: servers.Kind, scale: Scale) -> Values:

@@ -32,6 +32,8 @@ class Partition:
 
     index: int
     leader: int
+    in_sync: int
+    """How many replicas are in the ISR."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,12 +162,14 @@ def decode_metadata(answer: bytes) -> Metadata:
 
     def partition() -> Partition:
         reader.int16()  # error_code
-        found = Partition(index=reader.int32(), leader=reader.int32())
+        index, leader = reader.int32(), reader.int32()
         reader.int32()  # leader_epoch
-        for _ in ("replica_nodes", "isr_nodes", "offline_replicas"):
+        _, isr, _ = (
             reader.compact_array(reader.int32)
+            for _ in ("replica_nodes", "isr_nodes", "offline_replicas")
+        )
         reader.tags()
-        return found
+        return Partition(index=index, leader=leader, in_sync=len(isr))
 
     def topic() -> tuple[str, tuple[Partition, ...]]:
         reader.int16()  # error_code

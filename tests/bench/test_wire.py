@@ -29,7 +29,10 @@ def test_metadata_is_decoded() -> None:
     found = wire.decode_metadata(METADATA)
     assert found.brokers == {1: ("a", 9092), 2: ("b", 9093)}
     assert found.controller == 2
-    partitions = (wire.Partition(index=0, leader=2), wire.Partition(index=1, leader=-1))
+    partitions = (
+        wire.Partition(index=0, leader=2, in_sync=1),
+        wire.Partition(index=1, leader=-1, in_sync=0),
+    )
     assert found.topics == {"t": partitions}
 
 
