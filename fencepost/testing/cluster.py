@@ -1,6 +1,5 @@
 """The cluster of a test: its addresses, the verbs as methods, and waiting for a state."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn, TypeVar
@@ -110,6 +109,8 @@ class AsyncCluster(AsyncVerbs):
         self, holds: Callable[[], Awaitable[T]], *, timeout_ms: int = DEFAULT_TIMEOUT_MS
     ) -> T:
         """See `Cluster.wait_until`."""
+        import asyncio  # most tests are not async, and wait for this module
+
         __tracebackhide__ = True
         deadline = _deadline(timeout_ms)
         while not (found := await holds()):
@@ -127,6 +128,8 @@ class AsyncCluster(AsyncVerbs):
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
     ) -> PartitionState:
         """See `Cluster.wait_for_partition`."""
+        import asyncio
+
         __tracebackhide__ = True
         deadline = _deadline(timeout_ms)
         while not holds(state := await self.partition(topic, partition)):

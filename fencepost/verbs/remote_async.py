@@ -1,6 +1,9 @@
-"""`fencepost.verbs.remote` for asyncio: each request in a thread, so that the loop goes on."""
+"""`fencepost.verbs.remote` for asyncio: each request in a thread, so that the loop goes on.
 
-import asyncio
+asyncio is imported where it is awaited: each run of tests imports this module, and few tests wait
+so.
+"""
+
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
@@ -62,6 +65,8 @@ class AsyncRemote:
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> AsyncGenerator[A, None]:
         """As `call_stream`, but it is open when this returns, as with `Remote.call_stream`."""
+        import asyncio
+
         connection = self._connect()
         opening = self._threads.submit(connection.call_stream, verb, answers, path, given)
         try:
@@ -74,6 +79,8 @@ class AsyncRemote:
     async def _stream_answers(
         self, connection: ControlConnection, stream: Iterator[A]
     ) -> AsyncGenerator[A, None]:
+        import asyncio
+
         try:
             while True:
                 read = self._threads.submit(next, stream, None)
@@ -91,6 +98,8 @@ class AsyncRemote:
 
     async def _run(self, ask: Callable[[ControlConnection], T]) -> T:
         """Ask on an idle connection."""
+        import asyncio
+
         connection = self._idle.pop() if self._idle else self._connect()
         asked = self._threads.submit(ask, connection)
         try:
