@@ -16,8 +16,8 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -72,7 +72,7 @@ def page() -> str:
         '["the actions of faults"]': list(FaultAction.model_fields),
         '["the actions that take no value"]': FaultAction.words(),
     }
-    text = files("fencepost.control").joinpath("page.html").read_text("utf-8")
+    text = Path(__file__).with_name("page.html").read_text("utf-8")
     for place, names in lists.items():
         text = text.replace(place, json.dumps(names))
     return text
@@ -105,7 +105,7 @@ async def _openapi(_request: Request) -> Response:
 
 
 def _description() -> bytes:
-    return files("fencepost.control").joinpath("openapi.json").read_bytes()
+    return Path(__file__).with_name("openapi.json").read_bytes()
 
 
 # -- verbs --------------------------------------------------------------------------------------

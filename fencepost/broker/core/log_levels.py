@@ -10,7 +10,7 @@ works here too. They write nothing.
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 
@@ -43,7 +43,7 @@ KAFKA_LOGGER: Final = "this server does not have Kafka's loggers: its own are fe
 @cache
 def kafka_loggers() -> frozenset[str]:
     """The loggers of an Apache Kafka 4.3.1 broker, by name."""
-    text = files(__package__).joinpath("kafka_loggers.txt").read_text("utf-8")
+    text = Path(__file__).with_name("kafka_loggers.txt").read_text("utf-8")
     return frozenset(line for line in text.splitlines() if not line.startswith("#"))
 
 

@@ -20,11 +20,11 @@ from fencepost.broker.core.outcomes import (
 )
 from fencepost.broker.core.scheduler import Scheduler, Timer
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.faults.selectors import Selectors
 from fencepost.broker.metadata.image import LeaderEpochHistory
 from fencepost.protocol.apis import Api
 
 if TYPE_CHECKING:
+    from fencepost.broker.faults.selectors import Selectors
     from fencepost.broker.handlers.context import Context
 
 
@@ -80,7 +80,7 @@ class PendingOutcomes:
 class Interception(Struct, frozen=True):
     """A request that a fault hits, before the handlers."""
 
-    selectors: Selectors
+    selectors: "Selectors"
     api: Api
     ctx: "Context"
     request: object

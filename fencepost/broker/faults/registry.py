@@ -11,14 +11,14 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.faults.interceptor import Handle, Interception, PendingOutcomes
-from fencepost.broker.faults.kinds import Action, Target
-from fencepost.broker.faults.rules import FaultRule, validated_apis
 from fencepost.broker.metadata.image import LeaderEpochHistory
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from fencepost.broker.faults.kinds import Action
     from fencepost.broker.faults.matching import Matcher
+    from fencepost.broker.faults.rules import FaultRule
     from fencepost.broker.handlers.context import Context
 
 
@@ -30,7 +30,7 @@ class Fault:
 
     __slots__ = ("hits", "id", "matchers", "rule", "skipped")
 
-    def __init__(self, number: int, rule: FaultRule, matchers: Mapping[int, "Matcher"]) -> None:
+    def __init__(self, number: int, rule: "FaultRule", matchers: Mapping[int, "Matcher"]) -> None:
         self.id = number
         self.rule = rule
         self.matchers = matchers
@@ -45,7 +45,7 @@ class Fault:
         return None if most is None else most - self.hits
 
     @property
-    def next_action(self) -> Action:
+    def next_action(self) -> "Action":
         """The action of its next hit."""
         steps = self.rule.steps
         return steps[self.hits % len(steps)]
@@ -76,7 +76,7 @@ class FaultRegistry:
 
     # -- rules ----------------------------------------------------------------------------------
 
-    def add(self, rule: FaultRule) -> Fault:
+    def add(self, rule: "FaultRule") -> Fault:
         """Set a fault, which is tried after those that there are.
 
         :raises ControllerError: INVALID_REQUEST when no request could ever meet it.
@@ -85,6 +85,7 @@ class FaultRegistry:
         # also what a hit needs, so that no request waits for an import.
         from fencepost.broker.faults import fetched_records, partial_refusal, wrong_responses  # noqa: F401  # as just said
         from fencepost.broker.faults.matching import matchers_of
+        from fencepost.broker.faults.rules import validated_apis
 
         fault = Fault(
             next(self._numbers), rule, matchers_of(rule, rule.steps, validated_apis(rule))
@@ -163,6 +164,10 @@ class FaultRegistry:
 
     def accept(self, broker_id: int) -> Fault | None:
         """The fault that hits a new connection of a broker; None where it is served."""
+        if not self._faults:
+            return None
+        from fencepost.broker.faults.kinds import Target
+
         for fault in self._faults.values():
             rule = fault.rule
             if rule.target is not Target.CONNECTIONS or rule.broker not in (None, broker_id):
@@ -174,6 +179,10 @@ class FaultRegistry:
 
     def refuses_connections(self, broker_id: int) -> bool:
         """Whether a broker's port is to refuse connections."""
+        if not self._faults:
+            return False
+        from fencepost.broker.faults.kinds import Target
+
         rules = (fault.rule for fault in self._faults.values())
         return any(
             rule.target is Target.PORTS and rule.broker in (None, broker_id) for rule in rules
@@ -186,7 +195,7 @@ class FaultRegistry:
     def _interception(
         self,
         fault: Fault,
-        action: Action,
+        action: "Action",
         api: Api,
         ctx: "Context",
         request: object,
@@ -203,7 +212,7 @@ class FaultRegistry:
             try_hit=lambda: self._try_hit(fault, action, api, ctx),
         )
 
-    def _try_hit(self, fault: Fault, action: Action, api: Api, ctx: "Context") -> bool:
+    def _try_hit(self, fault: Fault, action: "Action", api: Api, ctx: "Context") -> bool:
         """Whether a fault hits a request that matches; a hit is counted.
 
         :param action: What it would meet; another request may have met that meanwhile.
@@ -213,7 +222,7 @@ class FaultRegistry:
         self._count_hit(fault, action, api.title, ctx.broker.broker_id, ctx.client_id)
         return True
 
-    def _try_hit_connection(self, fault: Fault, action: Action, broker_id: int) -> bool:
+    def _try_hit_connection(self, fault: Fault, action: "Action", broker_id: int) -> bool:
         if not self._draw(fault):
             return False
         self._count_hit(fault, action, fault.rule.api.to_json(), broker_id, None)
@@ -228,7 +237,7 @@ class FaultRegistry:
         return rule.probability == 1 or self._rng.random() < rule.probability
 
     def _count_hit(
-        self, fault: Fault, action: Action, api: object, broker: int, client_id: str | None
+        self, fault: Fault, action: "Action", api: object, broker: int, client_id: str | None
     ) -> None:
         fault.hits += 1
         if fault.left == 0:
@@ -243,6 +252,11 @@ class FaultRegistry:
         )
 
     def _update_active(self) -> None:
+        self.active = ()
+        if not self._faults:
+            return
+        from fencepost.broker.faults.kinds import Target
+
         self.active = tuple(
             fault
             for fault in self._faults.values()
@@ -272,7 +286,7 @@ class FaultRegistry:
         )
 
 
-def _intercept(hit: Interception, action: Action) -> object:
+def _intercept(hit: Interception, action: "Action") -> object:
     """Carry out a request that is hit, or that may be."""
     if hit.selectors.record is None:
         return action.intercept(hit)
