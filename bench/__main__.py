@@ -1,6 +1,7 @@
 """``python -m bench``: fencepost and its peers in turns.
 
-``python -m bench compare [OLD NEW]`` compares kept results; ``profile WHAT`` shows where time goes.
+``python -m bench compare [OLD NEW]`` compares kept results; ``grow`` plots what the work costs as
+it grows; ``profile WHAT`` shows where time goes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bench import (
     catalogue,
     compare,
     figures,
+    growth,
     history,
     load,
     process,
@@ -50,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return profiling.profile(options.what, records=options.records, tool=options.tool)
     if options.command == "compare":
         return compare_kept(options.commits)
+    if options.command == "grow":
+        return grow(options)
     return bench(options)
 
 
@@ -76,6 +80,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command")
     comparison = commands.add_parser("compare", help="two commits whose results are kept")
     comparison.add_argument("commits", nargs="*", help="the old and the new; else the last two")
+    growing = commands.add_parser("grow", help="plots of what the work costs as it grows")
+    growing.add_argument("--curve", action="append", choices=[c.name for c in growth.CURVES])
+    growing.add_argument("--small", action="store_true", help="few points, and nothing is written")
+    growing.add_argument("--each", type=int, default=1, help="measurements, the lowest counts")
     profile = commands.add_parser("profile", help="where fencepost's time goes")
     profile.add_argument("what", choices=profiling.WORK)
     profile.add_argument("--records", type=int, default=300_000)
@@ -194,6 +202,28 @@ def compare_kept(commits: Sequence[str]) -> int:
     text, worse = compare.compared(old, new)
     print(text)
     return 1 if worse else 0
+
+
+def grow(options: argparse.Namespace) -> int:
+    """Measure curves, and write those of a full run to the page; an exit code."""
+    results = Results()
+    wanted = ("fencepost", "kfake")
+    kinds = built([kind for kind in servers.KINDS if kind.key in wanted], results)
+    chosen = [c for c in growth.CURVES if not options.curve or c.name in options.curve]
+    others = process.Others()
+    found = growth.run(chosen, kinds, small=options.small, rounds=options.each, say=say)
+    results.others.append(others.share())
+    date = dt.datetime.now(dt.UTC).date().isoformat()
+    versions = "; ".join(f"{kind.title} {kind.version()}" for kind in kinds)
+    head = (
+        f"Made by `python -m bench grow --each {options.each}` on {date}; {report.machine()}; "
+        f"{versions}. Other processes used {results.others[0]:.0%} of the machine."
+    )
+    print(growth.page(found, head))
+    if not options.small and not options.curve and not results.failed:
+        growth.write(PAGE, found, head)
+    missing = [c.name for c in chosen if servers.Fencepost().title not in found[c.name]]
+    return 1 if missing or results.failed else 0
 
 
 def worse_than_baseline(results: Results) -> bool:

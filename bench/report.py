@@ -137,13 +137,13 @@ def whole(results: Results, about: About) -> str:
     return "\n\n".join(parts)
 
 
-def write(page: Path, text: str) -> None:
-    """Puts ``text`` between the markers of a page.
+def write(page: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
+    """Puts ``text`` between two markers of a page.
 
     :raises ValueError: When the page does not have them once each, in order.
     """
     old = page.read_text()
-    if old.count(BEGIN) != 1 or old.count(END) != 1 or old.index(BEGIN) > old.index(END):
+    if old.count(begin) != 1 or old.count(end) != 1 or old.index(begin) > old.index(end):
         raise ValueError(f"{page.name} needs the two markers of the results, once each, in order")
-    before, _, rest = old.partition(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
+    before, _, rest = old.partition(begin)
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{rest.partition(end)[2]}")
