@@ -6,7 +6,6 @@ A level curve is a cost that grows as the work does; one that ends above where i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -90,17 +89,19 @@ def creation(kind: servers.Kind, partitions: int) -> float:
 
 
 def metadata(kind: servers.Kind, partitions: int) -> float:
-    """Microseconds a partition until all of Metadata has come: the fastest of some."""
-    request, times = wire.metadata_request(None), []
+    """Microseconds of processor time a partition, of Metadata of all of them again and again."""
+    request = wire.metadata_request(None)
     with servers.running(kind) as server:
         process.wait_until_idle(server.pid)
         _create(server, partitions)
-        with server.connect() as connection, process.no_collector():
-            for _ in range(LOOKS):
-                begin = time.perf_counter()
-                connection.ask(request)
-                times.append(time.perf_counter() - begin)
-    return min(times) * 1e6 / partitions
+        with server.connect() as connection:
+
+            def work() -> int:
+                for _ in range(LOOKS):
+                    connection.ask(request)
+                return LOOKS
+
+            return _spent(server, work) / partitions
 
 
 def produce_beside(kind: servers.Kind, partitions: int) -> float:
@@ -163,7 +164,7 @@ def _produced(server: servers.Server, records: bytes) -> float:
 def members(kind: servers.Kind, count: int) -> float:
     """Microseconds a member, of a classic group in which all join at once.
 
-    kfake has no part in it: it does not wait for others before the first generation.
+    kfake has no part in it: its first generation had the first member alone.
     """
     with servers.running(_waiting_for_members(kind)) as server:
         process.wait_until_idle(server.pid)
@@ -195,7 +196,7 @@ CURVES: Final = (
         name="partitions-metadata",
         title="Metadata of all partitions",
         x_title="partitions",
-        y_title="us a partition",
+        y_title="us of CPU a partition",
         points=(10, 100, 1_000, 10_000, 50_000),
         small=(10, 100, 1_000),
         measure=metadata,
@@ -269,13 +270,19 @@ CURVES: Final = (
 )
 
 
+def digits(value: float) -> str:
+    """Three of them, without an exponent."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def described(curve: Curve, costs: Mapping[str, Mapping[float, float]]) -> str:
     """A line for the page: the first and the last cost of each server, and whether it is worse."""
     parts = []
     for name, points in costs.items():
         if len(points) > 1:
             first, last = min(points), max(points)
-            text = f"{name} {points[first]:,.3g} at {first:,} and {points[last]:,.3g} at {last:,}"
+            text = f"{name} {digits(points[first])} at {first:,.0f}"
+            text += f" and {digits(points[last])} at {last:,.0f}"
             parts.append(f"{text}, **worse than linear**" if is_steep(points) else text)
     return f"{curve.title}, {curve.y_title}: {'; '.join(parts) or 'not measured'}."
 

@@ -30,10 +30,13 @@ def test_a_curve_that_ends_above_its_lowest_point_is_worse_than_linear(
 
 
 def test_a_curve_is_described_by_its_ends_and_its_growth() -> None:
-    costs = {"fencepost": {10.0: 2.0, 1000.0: 1.0}, "kfake": {10.0: 1.0, 1000.0: 2.0}}
+    costs: dict[str, dict[float, float]] = {
+        "fencepost": {10: 2345.6, 1000: 1.0},
+        "kfake": {10: 0.0123, 1000: 2.0},
+    }
     assert growth.described(CURVES[0], costs) == (
-        "CreateTopics, us of CPU a partition: fencepost 2 at 10.0 and 1 at 1,000.0; "
-        "kfake 1 at 10.0 and 2 at 1,000.0, **worse than linear**."
+        "CreateTopics, us of CPU a partition: fencepost 2,346 at 10 and 1 at 1,000; "
+        "kfake 0.0123 at 10 and 2 at 1,000, **worse than linear**."
     )
 
 
