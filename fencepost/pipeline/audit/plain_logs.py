@@ -43,7 +43,7 @@ class PlainLogs:
         self._row_edges: list[int] = np.searchsorted(owner, numbers).tolist()
 
     def remember(self, number: int, evidence: PartitionEvidence) -> None:
-        """Let rules have what is known of a partition, if it is plain."""
+        """Let rules have the logs of a partition, if it is plain."""
         if not self._is_plain[number]:
             return
         logs = tuple(self._logs(number, evidence))

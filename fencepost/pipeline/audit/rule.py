@@ -184,7 +184,7 @@ def memoized(function: Callable[[PartitionEvidence], _T]) -> Callable[[Partition
 def remember(
     evidence: PartitionEvidence, function: Callable[[PartitionEvidence], _T], found: _T
 ) -> None:
-    """Let a memoized function return what is known already.
+    """Let a memoized function return a value that is found already.
 
     :param function: One that is `memoized`.
     """
