@@ -332,8 +332,12 @@ def simulated(kind: servers.Kind, scale: Scale) -> Values:
 
 
 def plugin(_kind: servers.Kind, _scale: Scale) -> Values:
-    """The pytest plugin: what a fresh cluster costs each of a hundred tests."""
-    return {"plugin": suite.overhead(0), "plugin_xdist": suite.overhead(2)}
+    """The pytest plugin: what a fresh cluster costs each of a hundred tests, and the first one."""
+    return {
+        "plugin": suite.overhead(0),
+        "plugin_xdist": suite.overhead(2),
+        "plugin_first": suite.first_test(),
+    }
 
 
 def _some_records(server: servers.Server) -> None:

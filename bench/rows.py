@@ -99,6 +99,7 @@ ROWS: tuple[Row, ...] = (
     Row(key="simulation", title="simulation, a core", unit="steps/s", higher=True),
     Row(key="plugin", title="pytest plugin, overhead of a test", unit="ms", digits=1),
     Row(key="plugin_xdist", title="the same with two xdist workers", unit="ms", digits=1),
+    Row(key="plugin_first", title="pytest plugin, a run of one test", unit="ms"),
     Row(key="layers_request", title="layers: a request", unit="us", digits=1),
     Row(key="layers_produce", title="layers: produce throughput", unit="% less", digits=2),
     Row(key="layers_consume", title="layers: consume throughput", unit="% less", digits=2),

@@ -18,7 +18,7 @@ _FIXTURES = {
 _SUITE = (
     "import pytest\n"
     "{fixture}"
-    f"@pytest.mark.parametrize('number', range({TESTS}))\n"
+    "@pytest.mark.parametrize('number', range({tests}))\n"
     "def test_nothing(fencepost, number):\n"
     "    pass\n"
 )
@@ -33,15 +33,24 @@ def overhead(workers: int) -> float:
 
     :param workers: Of xdist; 0 runs the tests in one process, without it.
     """
+    return _cost(TESTS, workers) / TESTS
+
+
+def first_test() -> float:
+    """Milliseconds that a run of one test costs more with a cluster: imports and a start."""
+    return _cost(1, workers=0)
+
+
+def _cost(tests: int, workers: int) -> float:
     with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as folder:
-        took = {name: _run(Path(folder) / name, name, workers) for name in _FIXTURES}
-    return (took["with"] - took["without"]) * 1e3 / TESTS
+        took = {name: _run(Path(folder) / name, name, tests, workers) for name in _FIXTURES}
+    return (took["with"] - took["without"]) * 1e3
 
 
-def _run(folder: Path, name: str, workers: int) -> float:
+def _run(folder: Path, name: str, tests: int, workers: int) -> float:
     """Seconds of a whole run of pytest, with no plugin but ours and xdist."""
     folder.mkdir()
-    (folder / "test_suite.py").write_text(_SUITE.format(fixture=_FIXTURES[name]))
+    (folder / "test_suite.py").write_text(_SUITE.format(fixture=_FIXTURES[name], tests=tests))
     plugins = ["-p", "no:cacheprovider", "-p", "fencepost.testing"]
     if workers:
         plugins += ["-p", "xdist", "-n", str(workers)]
@@ -56,6 +65,6 @@ def _run(folder: Path, name: str, workers: int) -> float:
         timeout=TIMEOUT_S,
     )
     took = time.perf_counter() - begin
-    if done.returncode or f"{TESTS} passed" not in done.stdout:
+    if done.returncode or f"{tests} passed" not in done.stdout:
         raise SuiteFailed(f"{done.stdout}\n{done.stderr}")
     return took
