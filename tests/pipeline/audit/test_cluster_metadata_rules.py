@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from msgspec import structs
 
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.pipeline.audit.cluster_metadata import (
@@ -309,7 +310,7 @@ def lacking(
 ) -> list[tuple[int | None, str | None, bool]]:
     """Brokers, explanations, and whether records are known to be missing."""
     metadata = known(CLEAN)
-    metadata = replace(metadata, last=replace(metadata.last, isr=isr))
+    metadata = replace(metadata, last=structs.replace(metadata.last, isr=isr))
     evidence = PartitionEvidence(
         topic="t",
         partition=0,
