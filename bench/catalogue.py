@@ -103,7 +103,12 @@ FIGURES = (
         rows=tuple(row.key for row in rows.VERB_ROWS),
         peers=(),
     ),
-    Figure(name="plugin", measure=figures.plugin, rows=("plugin", "plugin_xdist"), peers=()),
+    Figure(
+        name="plugin",
+        measure=figures.plugin,
+        rows=("plugin", "plugin_xdist", "plugin_first"),
+        peers=(),
+    ),
     Figure(
         name="files",
         measure=figures.files,
