@@ -211,7 +211,13 @@ class BothLogs(RuleBasedStateMachine):
         self.know_producers_again()
 
     def know_producers_again(self) -> None:
-        """Of a producer's batches the last one only is kept in a snapshot."""
+        """Of a producer's batches the last one only is kept in a snapshot.
+
+        One that had expired is known again where its batches are read again, until it expires, as
+        in Kafka: files are read again after more truncations than memory.
+        """
+        for log in (self.file, self.memory):
+            log.expire_producers(self.now)
         assert as_kept(self.file.producers()) == as_kept(self.memory.producers())
         self.memory._state.producers.restore(self.file.producers())
 
