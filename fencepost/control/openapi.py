@@ -39,12 +39,13 @@ _Models: TypeAlias = Iterable[tuple[type[BaseModel], JsonSchemaMode]]
 @cache
 def description() -> _Json:
     """The document, the same for every cluster."""
+    models = list(dict.fromkeys(_models()))  # which imports them
     add_descriptions()
     paths: dict[str, _Json] = {}
     for operation in OPERATIONS.values():
         verb = operation.verb
         paths.setdefault(verb.path, {})[verb.method.lower()] = _operation(operation)
-    _, schemas = models_json_schema(list(dict.fromkeys(_models())), ref_template=_REFS)
+    _, schemas = models_json_schema(models, ref_template=_REFS)
     return {
         "openapi": "3.1.0",
         "info": {"title": "fencepost", "description": _DESCRIPTION, "version": API_VERSION},

@@ -10,6 +10,7 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from typing import Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -55,14 +56,18 @@ def all_models() -> list[type[BaseModel]]:
     ]
 
 
-@cache
+_described: Final[set[type[BaseModel]]] = set()
+
+
 def add_descriptions() -> None:
-    """Describe the fields of `all_models`; the second call does nothing."""
+    """Describe the fields of `all_models`; another call does so for those made since."""
     made = all_models()
-    for model in made:
+    new = [model for model in made if model not in _described]
+    for model in new:
         _add_descriptions(model)
-    for model in made:
+    for model in made if new else ():
         model.model_rebuild(force=True)  # the schema may have been built without them
+    _described.update(new)
 
 
 def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from fencepost.control.openapi import description
 from fencepost.verbs.answers.topics import PartitionState, ReplicaState
@@ -61,3 +62,30 @@ def test_models_that_were_used_before_are_described_all_the_same() -> None:
 def test_the_control_api_is_made_without_a_warning() -> None:
     code = "from fencepost.control import app; app._description()"
     assert run([sys.executable, "-W", "error", "-c", code]).err == ""
+
+
+MODEL = '''
+from fencepost.verbs.answers import Answer
+
+
+class Later(Answer):
+    """Made after the others were described."""
+
+    size: int
+    """Bytes."""
+'''
+
+
+def test_a_model_that_is_made_later_is_described_as_well(tmp_path: Path) -> None:
+    """In a process of its own, whose models are not those of other tests."""
+    (tmp_path / "later.py").write_text(MODEL)
+    code = (
+        "import fencepost\n"
+        "from fencepost.verbs.models import add_descriptions\n"
+        "add_descriptions()\n"
+        f"fencepost.__path__.append({str(tmp_path)!r})\n"
+        "from fencepost.later import Later\n"
+        "add_descriptions()\n"
+        "print(Later.model_fields['size'].description)\n"
+    )
+    assert run([sys.executable, "-W", "error", "-c", code]).lines == ["Bytes."]
