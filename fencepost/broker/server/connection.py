@@ -33,6 +33,7 @@ from fencepost.broker.server.journal import Exchange, Journal
 from fencepost.broker.server.resources import DESCRIPTORS, MEMORY_FULL
 from fencepost.broker.server.response_cache import CACHED_API, Key, ResponseCache
 from fencepost.broker.server.responses import (
+    NO_OWNER,
     SLICED_BYTES,
     CloseReason,
     ConnectionOwner,
@@ -101,7 +102,7 @@ class Connection:
         self.close_reason: CloseReason | None = None
         """Why it closes by itself; None where its owner closed it."""
         self._broker = broker
-        self._owner = owner
+        self._owner: ConnectionOwner = owner
         self._clock = clock
         self._journal = journal
         self._response_cache = response_cache
@@ -203,6 +204,7 @@ class Connection:
         self.is_closing = True
         self._responses.abandon()
         self._drop_input()
+        self._owner = NO_OWNER
 
     def _close_on(self, other: OtherProtocol | None, otherwise: CloseReason) -> None:
         """Close on bytes of another protocol, or for what else is wrong with them."""

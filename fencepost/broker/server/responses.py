@@ -45,6 +45,28 @@ class ConnectionOwner(Protocol):
         ...
 
 
+class _NoOwner:
+    """Of a connection that is gone: there is nobody to tell."""
+
+    def output_ready(self) -> None:
+        """Do nothing."""
+
+    def log_request(self, api: Api, version: int) -> None:
+        """Do nothing."""
+
+    def log_exception(self, event: str, **details: object) -> None:
+        """Do nothing."""
+
+
+NO_OWNER: Final = _NoOwner()
+"""Takes the owner's place where a connection is gone. The two refer to each other, and what has
+lived for long is looked at too seldom by the garbage collector to be found in a cycle."""
+
+
+def _ignore_close(_reason: CloseReason) -> None:
+    """Do nothing: it is closed."""
+
+
 class Responses:
     """The requests of a connection that are not answered, and the responses to send.
 
@@ -82,7 +104,7 @@ class Responses:
         self._clock = clock
         self._journal = journal
         self._memory = memory
-        self._owner = owner
+        self._owner: ConnectionOwner = owner
         self._close = close
         self.paced: tuple[Exchange, PacedOutput] | None = None
         """The request whose response is sent a few bytes at a time."""
@@ -193,3 +215,5 @@ class Responses:
         self.queue.clear()
         self.writing.clear()
         self.output.clear()
+        self._owner = NO_OWNER
+        self._close = _ignore_close

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import socket
 import struct
+import weakref
 
 import pytest
 
 from fencepost.broker.handlers import metadata
+from fencepost.broker.server.asyncio_connection import AsyncioConnection
 from fencepost.broker.server.connection import MAX_IN_FLIGHT
 from fencepost.broker.server.resources import DescriptorBudget
 from fencepost.protocol.messages.metadata import MetadataRequest
 from tests.broker.server.test_connection import LONG_POLL
+from tests.harness.in_process_server import running, sockets
 from tests.harness.socketless_server import SocketlessServer
+from tests.harness.wait import eventually
 
 NO_TOPICS = MetadataRequest(topics=())
 
@@ -232,3 +238,25 @@ def test_refused_connections_are_counted_by_their_limit() -> None:
     for _ in range(3):
         edge.connect()
     assert edge.server.refusals == {"max.connections.per.ip": 2}
+
+
+async def test_a_connection_that_is_gone_is_freed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage collector looks too seldom at what has lived for a while."""
+    made: list[weakref.ref[AsyncioConnection]] = []
+    connected = AsyncioConnection.connection_made
+
+    def connection_made(self: AsyncioConnection, transport: asyncio.BaseTransport) -> None:
+        made.append(weakref.ref(self))
+        connected(self, transport)
+
+    monkeypatch.setattr(AsyncioConnection, "connection_made", connection_made)
+    (port,) = sockets(1)
+    async with running([port]):
+        _, writer = await asyncio.open_connection(*port.getsockname())
+        await eventually(lambda: bool(made))
+        gc.disable()
+        try:
+            writer.close()
+            await eventually(lambda: made[0]() is None)
+        finally:
+            gc.enable()
