@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Final
 
 import numpy as np
@@ -38,6 +39,8 @@ from fencepost.protocol.records import (
 
 MAX_DECOMPRESSED_BYTES: Final = 16 << 20
 """Bytes after which no further batch is unpacked until those are done with."""
+_FEW: Final = 64
+"""Rows, such as a small segment has batches: columns of nulls are kept that are no longer."""
 _MAX_BATCH_BYTES: Final = 1 << 30
 """What a batch may unpack to: Kafka knows no bound but that of an array."""
 
@@ -229,8 +232,16 @@ def file_rows(files: SegmentFiles, contents: Mapping[str, bytes]) -> pa.RecordBa
 
 def _null_columns(files: SegmentFiles, count: int) -> dict[str, pa.Array]:
     """Rows of `BATCHES` that say their segment alone."""
-    nulls = {name: pa.nulls(count, BATCHES.field(name).type) for name in BATCHES.names}
-    return nulls | dict(_segment_columns(files, count, BATCHES))
+    nulls = _few_nulls(count) if count <= _FEW else _nulls(count)
+    return {**nulls, **_segment_columns(files, count, BATCHES)}
+
+
+def _nulls(count: int) -> Mapping[str, pa.Array]:
+    return {name: pa.nulls(count, BATCHES.field(name).type) for name in BATCHES.names}
+
+
+_few_nulls: Final = lru_cache(maxsize=_FEW + 1)(_nulls)
+"""Made once: where segments are small, they take as long as to read these."""
 
 
 def record_rows(files: SegmentFiles, batches: Batches, opened: DecodedBatches) -> pa.RecordBatch:
@@ -322,8 +333,13 @@ def _segment_columns(files: SegmentFiles, count: int, schema: pa.Schema) -> Mapp
 
 
 def _numbers(schema: pa.Schema, name: str, column: Integers) -> pa.Array:
-    kind = schema.field(name).type
-    return pa.array(column.astype(kind.to_pandas_dtype(), copy=False))
+    return pa.array(column.astype(_numpy_type(schema.field(name).type), copy=False))
+
+
+@cache
+def _numpy_type(kind: pa.DataType) -> type[np.generic]:
+    found: type[np.generic] = kind.to_pandas_dtype()
+    return found
 
 
 def _sparse(texts: Mapping[int, str], count: int) -> pa.StringArray:

@@ -71,6 +71,8 @@ class Markers:
 
     def kind_column(self) -> pa.StringArray:
         """`Marker`, null of all others."""
+        if not (self.kinds != NO_MARKER).any():
+            return pa.nulls(len(self.kinds), pa.string())
         names = pa.array([kind.value for kind in _KINDS])
         mask = self.kinds == NO_MARKER
         return names.take(pa.array(np.where(mask, 0, self.kinds), mask=mask))

@@ -73,6 +73,8 @@ def check_offset_index(
     except CorruptIndex as error:
         yield index.whole_index_fault(str(error))
         return
+    if not data:
+        return
     offsets = entries["offset"].astype(np.int64) + base_offset
     positions = entries["position"].astype(np.int64)
     number, begins = _find(outline.positions, positions)
