@@ -160,6 +160,13 @@ FIGURES = (
         long=True,
     ),
     Figure(
+        name="audit-partitions",
+        measure=figures.audit_partitions,
+        rows=("pipeline_audit_partitions",),
+        peers=(),
+        long=True,
+    ),
+    Figure(
         name="bulk-load",
         measure=figures.bulk_load,
         rows=("pipeline_load", "pipeline_sink", "pipeline_load_share"),

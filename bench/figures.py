@@ -24,6 +24,7 @@ from bench import (
     pauses,
     pipeline_audit,
     pipeline_load,
+    pipeline_partitions,
     process,
     servers,
     simulation,
@@ -55,6 +56,7 @@ class Scale:
     idle_partitions: int = 5_000
     file_records: int = 1 << 20
     audit_records: int = 976_640  # a gigabyte
+    audit_partitions: int = 20_000
     load_records: int = 976_640
     request_bytes: int = 1_000_000
     first_requests: int = 20_000
@@ -78,6 +80,7 @@ QUICK = Scale(
     idle_partitions=500,
     file_records=1 << 17,
     audit_records=97_664,
+    audit_partitions=2_000,
     load_records=97_664,
     request_bytes=100_000,
     first_requests=2_000,
@@ -298,6 +301,11 @@ def conditional_cost(kind: servers.Kind, scale: Scale) -> Values:
 def audit(kind: servers.Kind, scale: Scale) -> Values:
     """The Spark job that looks at every batch, and at every record."""
     return pipeline_audit.measure(kind, scale.audit_records)
+
+
+def audit_partitions(kind: servers.Kind, scale: Scale) -> Values:
+    """The same job where there are many small partitions."""
+    return pipeline_partitions.measure(kind, scale.audit_partitions)
 
 
 def bulk_load(kind: servers.Kind, scale: Scale) -> Values:

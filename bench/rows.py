@@ -141,6 +141,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(key="pipeline_audit_batches", title="audit: headers of 1 GB", unit="MB/s", higher=True),
     Row(key="pipeline_audit_records", title="audit: records of 1 GB", unit="MB/s", higher=True),
+    Row(key="pipeline_audit_partitions", title="audit: 20,000 small partitions", unit="s"),
     Row(key="pipeline_load", title="load: 1 GB, exactly once", unit="MB/s", higher=True),
     Row(key="pipeline_sink", title="the Kafka connector's sink", unit="MB/s", higher=True),
     Row(
@@ -225,6 +226,7 @@ TARGETS = (
     Target(row="conditional_off_share", limit=1.0),
     Target(row="pipeline_audit_batches", limit=700.0, at_least=True),
     Target(row="pipeline_audit_records", limit=300.0, at_least=True),
+    Target(row="pipeline_audit_partitions", limit=60.0),
     Target(row="pipeline_load_share", limit=0.6, at_least=True),
     *(Target(row=f"{verb}_p99", limit=10.0) for verb in VERBS),
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench import pipeline_audit, rows, servers
+from bench import pipeline_audit, pipeline_partitions, rows, servers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,3 +20,12 @@ def test_a_measurement(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(values) == 3
     assert all(value > 0 for value in values.values())
     assert spark.range(3).count() == 3  # the session is not the benchmark's to stop
+
+
+def test_a_measurement_of_many_partitions(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline_partitions, "TURNS", 1)
+    values = pipeline_partitions.measure(servers.Fencepost(), 5)
+    assert values.keys() <= {row.key for row in rows.ROWS}
+    assert all(value > 0 for value in values.values())
