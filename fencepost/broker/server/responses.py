@@ -46,7 +46,7 @@ class ConnectionOwner(Protocol):
 
 
 class _NoOwner:
-    """Of a connection that is gone: there is nobody to tell."""
+    """The owner of a connection that is gone."""
 
     def output_ready(self) -> None:
         """Do nothing."""
