@@ -167,6 +167,17 @@ FIGURES = (
         long=True,
     ),
     Figure(
+        name="audit-large-partition",
+        measure=figures.audit_large_partition,
+        rows=(
+            "pipeline_large_partition",
+            "pipeline_large_partition_share",
+            "pipeline_large_partition_rss",
+        ),
+        peers=(),
+        long=True,
+    ),
+    Figure(
         name="bulk-load",
         measure=figures.bulk_load,
         rows=("pipeline_load", "pipeline_sink", "pipeline_load_share"),

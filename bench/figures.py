@@ -23,6 +23,7 @@ from bench import (
     mixed,
     pauses,
     pipeline_audit,
+    pipeline_large_partition,
     pipeline_load,
     pipeline_partitions,
     process,
@@ -57,6 +58,7 @@ class Scale:
     file_records: int = 1 << 20
     audit_records: int = 976_640  # a gigabyte
     audit_partitions: int = 20_000
+    partition_mebibytes: int = 10_240
     load_records: int = 976_640
     request_bytes: int = 1_000_000
     first_requests: int = 20_000
@@ -81,6 +83,7 @@ QUICK = Scale(
     file_records=1 << 17,
     audit_records=97_664,
     audit_partitions=2_000,
+    partition_mebibytes=1_024,
     load_records=97_664,
     request_bytes=100_000,
     first_requests=2_000,
@@ -306,6 +309,11 @@ def audit(kind: servers.Kind, scale: Scale) -> Values:
 def audit_partitions(kind: servers.Kind, scale: Scale) -> Values:
     """The same job where there are many small partitions."""
     return pipeline_partitions.measure(kind, scale.audit_partitions)
+
+
+def audit_large_partition(kind: servers.Kind, scale: Scale) -> Values:
+    """The same job, of one large partition: its memory, and what a second core is good for."""
+    return pipeline_large_partition.measure(kind, scale.partition_mebibytes)
 
 
 def bulk_load(kind: servers.Kind, scale: Scale) -> Values:

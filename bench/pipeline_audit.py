@@ -113,14 +113,15 @@ def _request() -> bytes:
     data = TopicProduceData(
         name=TOPIC,
         partition_data=tuple(
-            PartitionProduceData(index=partition, records=_batch())
+            PartitionProduceData(index=partition, records=random_batch())
             for partition in range(PARTITIONS)
         ),
     )
     return inside.frame("produce", 9, ProduceRequest(acks=1, timeout_ms=30_000, topic_data=(data,)))
 
 
-def _batch() -> bytes:
+def random_batch() -> bytes:
+    """As a producer sends it that is not idempotent."""
     now_ms = int(time.time() * 1e3)
     values = (os.urandom(load.RECORD_BYTES) for _ in range(BATCH_RECORDS))
     return bytes(encode_records([NewRecord(timestamp=now_ms, value=value) for value in values]))

@@ -61,6 +61,29 @@ def memory(pid: int) -> Memory:
     return parse_status(Path(f"/proc/{pid}/status").read_text())
 
 
+def descendants(word: str) -> list[int]:
+    """The processes below this one that have a word on their command line."""
+    parents = dict(_parents())
+    found = []
+    for pid, parent in parents.items():
+        ancestor = parent
+        while ancestor in parents and ancestor != os.getpid():
+            ancestor = parents[ancestor]
+        with contextlib.suppress(OSError):
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+            if ancestor == os.getpid() and word in command:
+                found.append(pid)
+    return found
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    """Of each process its parent."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            text = path.read_text()
+            yield int(path.parent.name), int(text[text.rindex(")") + 2 :].split()[1])
+
+
 def cpu_seconds(pid: int) -> float:
     return parse_cpu_ticks(Path(f"/proc/{pid}/stat").read_text()) / _TICKS
 

@@ -142,6 +142,17 @@ ROWS: tuple[Row, ...] = (
     Row(key="pipeline_audit_batches", title="audit: headers of 1 GB", unit="MB/s", higher=True),
     Row(key="pipeline_audit_records", title="audit: records of 1 GB", unit="MB/s", higher=True),
     Row(key="pipeline_audit_partitions", title="audit: 20,000 small partitions", unit="s"),
+    Row(
+        key="pipeline_large_partition", title="audit: a 10 GiB partition", unit="MB/s", higher=True
+    ),
+    Row(
+        key="pipeline_large_partition_share",
+        title="audit: a 10 GiB partition, two cores over one",
+        unit="x",
+        higher=True,
+        digits=2,
+    ),
+    Row(key="pipeline_large_partition_rss", title="audit: a 10 GiB partition, a task", unit="MiB"),
     Row(key="pipeline_load", title="load: 1 GB, exactly once", unit="MB/s", higher=True),
     Row(key="pipeline_sink", title="the Kafka connector's sink", unit="MB/s", higher=True),
     Row(
@@ -227,6 +238,8 @@ TARGETS = (
     Target(row="pipeline_audit_batches", limit=700.0, at_least=True),
     Target(row="pipeline_audit_records", limit=300.0, at_least=True),
     Target(row="pipeline_audit_partitions", limit=60.0),
+    Target(row="pipeline_large_partition_share", limit=1.7, at_least=True),
+    Target(row="pipeline_large_partition_rss", limit=300.0),
     Target(row="pipeline_load_share", limit=0.6, at_least=True),
     *(Target(row=f"{verb}_p99", limit=10.0) for verb in VERBS),
 )

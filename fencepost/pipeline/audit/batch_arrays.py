@@ -50,6 +50,8 @@ class Batches:
     epoch: Int64Array
     crc: Int64Array
     attributes: Int64Array
+    batches: Int64Array
+    """How many it stands for: 1, but where a window of them has one row (`condensed`)."""
 
     def __len__(self) -> int:
         return len(self.base)
@@ -113,10 +115,22 @@ class Batches:
         return list(zip(self.base[firsts].tolist(), ends[lasts].tolist(), strict=True))
 
 
+def is_trusted(rows: pa.Table) -> pa.ChunkedArray:
+    """Of each row whether it is a batch whose header may be believed."""
+    doubtful = pc.is_in(rows["problem"], pa.array(UNTRUSTED_PROBLEMS))
+    return pc.and_not(pc.is_valid(rows["base_offset"]), doubtful)
+
+
 def trusted_rows(rows: pa.Table) -> pa.Table:
     """The rows that are batches whose headers may be believed."""
-    doubtful = pc.is_in(rows["problem"], pa.array(UNTRUSTED_PROBLEMS))
-    return rows.filter(pc.and_not(pc.is_valid(rows["base_offset"]), doubtful))
+    return rows.filter(is_trusted(rows))
+
+
+def counted_batches(rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+    """How many batches each row stands for: a window for many, any other batch for itself."""
+    if "batches" not in rows.column_names:
+        return pa.repeat(1, rows.num_rows)
+    return pc.fill_null(rows["batches"].cast(pa.int64()), 1)
 
 
 def batches_of(rows: pa.Table) -> Batches:
@@ -126,7 +140,8 @@ def batches_of(rows: pa.Table) -> Batches:
         **{
             name: pc.fill_null(sound[column].cast(pa.int64()), 0).to_numpy()
             for name, column in _COLUMNS.items()
-        }
+        },
+        batches=counted_batches(sound).to_numpy(),
     )
 
 

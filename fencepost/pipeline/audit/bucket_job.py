@@ -15,11 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit import metadata_rows
+from fencepost.pipeline.audit.condensed.window_rows import WINDOWS
 from fencepost.pipeline.audit.metadata_rows import FoundTraceFile, ScanShare
 from fencepost.pipeline.audit.partition_metadata import partition_metadata
+from fencepost.pipeline.audit.scan_tasks import scan_share
 from fencepost.pipeline.audit.source_listing import SourceListing, one_a_task
 from fencepost.pipeline.audit.spark_task import WITHOUT_PARTITION
-from fencepost.pipeline.datasource.schemas import BATCHES, TRACES, Level
+from fencepost.pipeline.datasource.schemas import TRACES
+from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.pipeline.datasource.trace_files import read_trace_file
 
 if TYPE_CHECKING:
@@ -89,30 +92,21 @@ def _batches(options: AuditOptions, listing: SourceListing, buckets: int) -> Dat
 
 
 def _scan(options: AuditOptions, listing: SourceListing) -> DataFrame:
-    """The batches of all segments, each share of these read by one task."""
-    from pyspark.sql.datasource import InputPartition
+    """The windows and folds of all segments, each share of these read by one task."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from fencepost.pipeline.datasource.source import Options, SegmentReader
+    from fencepost.pipeline.datasource.source import coalesce
 
-    settings = {
-        "path": options.directory,
-        "level": Level.BATCHES.value,
-        "checks": options.level.value,
-        "beside": "files",
-    }
-    if options.remote is not None:
-        settings["remote"] = options.remote
+    remote, checks = options.remote, Checks(options.level.value)
 
     def scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reader = SegmentReader(Options.parse(settings))
         for batch in batches:
             for row in metadata_rows.from_arrow(batch):
                 assert isinstance(row.value, ScanShare), "no others are asked for"
-                yield from reader.read(InputPartition(row.value.segments))
+                yield from coalesce(scan_share(row.value.segments, remote, checks))
 
     shares = one_a_task(listing.rows(ScanShare), listing.count(ScanShare))
-    return shares.mapInArrow(scan, from_arrow_schema(BATCHES))
+    return shares.mapInArrow(scan, from_arrow_schema(WINDOWS))
 
 
 def _traces(options: AuditOptions, listing: SourceListing, buckets: int) -> DataFrame:

@@ -5,7 +5,7 @@ that is seen of thousands at a time. A rule's screen (`Rule.screen`) tells of ea
 it certainly finds nothing there; where it does not, or a rule has none, its own code runs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Final, Self
 
@@ -14,17 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.batch_arrays import Batches, BoolArray, Int64Array
+from fencepost.pipeline.audit.condensed.segment_folds import SegmentFolds
+from fencepost.pipeline.audit.condensed.window_rows import WINDOWS
 from fencepost.pipeline.audit.rule import PartitionEvidence, PartitionMetadata, ReplicaMetadata
-from fencepost.pipeline.datasource.schemas import BATCHES, Place
+from fencepost.pipeline.datasource.schemas import Place
 from fencepost.protocol.records import CONTROL_FLAG
 from fencepost.storage.formats.checkpoints import encode_snapshot
 from fencepost.storage.formats.file_names import FileKind
 
 _COLUMNS: Final = [
-    *("place", "broker", "producer_id", "problem", "file", "content"),
+    *("place", "broker", "producer_id", "problem", "file", "content", "batches"),
     *Batches.columns().values(),
 ]
-_NO_ROWS: Final = BATCHES.empty_table().select(_COLUMNS)
+_NO_ROWS: Final = WINDOWS.empty_table().select(_COLUMNS)
 _EMPTY_SNAPSHOT: Final = encode_snapshot(())
 _NO_EPOCH: Final = -1
 _NOT_THERE: Final = -1
@@ -33,17 +35,23 @@ _NOT_THERE: Final = -1
 class BucketScreen:
     """The partitions of a bucket as arrays; each property has a flag for each of them.
 
-    :param rows: Columns of `BATCHES`, those of each partition together, by place, broker, segment
+    :param rows: Columns of `WINDOWS`, those of each partition together, by place, broker, segment
         and position.
     :param edges: Where in the rows each partition begins and, of the last one, ends.
     :param metadata: Of each partition.
+    :param folds: Of the segments of each partition; none where they were not folded.
     """
 
     def __init__(
-        self, rows: pa.Table, edges: Sequence[int], metadata: Sequence[PartitionMetadata]
+        self,
+        rows: pa.Table,
+        edges: Sequence[int],
+        metadata: Sequence[PartitionMetadata],
+        folds: Sequence[Collection[SegmentFolds]],
     ) -> None:
         self._rows = rows
         self._metadata = metadata
+        self._folds = folds
         self._count = len(metadata)
         self.partition_of_row: Int64Array = np.repeat(np.arange(self._count), np.diff(edges))
         self.replicas = BucketReplicas(metadata)
@@ -51,10 +59,20 @@ class BucketScreen:
     @classmethod
     def of(cls, found: Sequence[PartitionEvidence]) -> Self:
         """The arrays of some partitions."""
-        tables = [each.batches.select(_COLUMNS) for each in found if each.batches.num_rows]
-        rows = pa.concat_tables([_NO_ROWS, *tables]).combine_chunks()
+        tables = [
+            each.batches.select([name for name in _COLUMNS if name in each.batches.schema.names])
+            for each in found
+            if each.batches.num_rows
+        ]
+        # Without windows there is no column that says how many batches each row stands for.
+        rows = pa.concat_tables([_NO_ROWS, *tables], promote_options="default").combine_chunks()
         edges = np.cumsum([0, *(each.batches.num_rows for each in found)])
-        return cls(rows, edges.tolist(), [each.metadata for each in found])
+        return cls(
+            rows,
+            edges.tolist(),
+            [each.metadata for each in found],
+            [each.folds.values() for each in found],
+        )
 
     # -- what a partition is without ------------------------------------------------------------
 
@@ -78,10 +96,18 @@ class BucketScreen:
 
     @cached_property
     def has_no_producer(self) -> BoolArray:
-        """It is plain, and no batch is an idempotent producer's or a transaction's."""
+        """It is plain, and no batch is an idempotent producer's or a transaction's.
+
+        A window does not say whose its batches are: the folds of its segment do.
+        """
         batches = self.batches
         numbered = (batches["producer_id"] >= 0) | ((batches["attributes"] & CONTROL_FLAG) != 0)
-        return self.is_plain & self._none(batches["partition"], numbered)
+        has_folds = np.fromiter(map(bool, self._folds), bool, self._count)
+        numbered |= (batches["batches"] > 1) & ~has_folds[batches["partition"]]
+        are_empty = (all(each.is_empty for each in folds) for folds in self._folds)
+        found = self.is_plain & self._none(batches["partition"], numbered)
+        found &= np.fromiter(are_empty, bool, self._count)
+        return found
 
     @cached_property
     def has_no_aborted_transaction(self) -> BoolArray:
@@ -205,13 +231,18 @@ class BucketScreen:
 
     @cached_property
     def batches(self) -> Mapping[str, Int64Array]:
-        """The rows that are batches, by column, and ``partition``: the number of theirs."""
+        """The rows that are batches or windows of them, by column.
+
+        There are two columns more: ``partition`` is the number of theirs, and ``batches`` how many
+        each stands for.
+        """
         is_batch = pc.is_valid(self._rows["base_offset"])
         rows = self._rows.filter(is_batch)
         found = {name: _integers(rows[name], 0) for name in Batches.columns().values()}
         for name in ("broker", "producer_id"):
             found[name] = _integers(rows[name], _NOT_THERE)
         found["partition"] = self.partition_of_row[_numpy(is_batch)]
+        found["batches"] = _integers(rows["batches"], 1)
         return found
 
     @cached_property

@@ -21,6 +21,7 @@ from pyarrow import parquet
 
 from fencepost.pipeline.audit.bucket_job import BucketFunction, bucket_job
 from fencepost.pipeline.audit.cluster_metadata import MetadataReading
+from fencepost.pipeline.audit.condensed.window_scan import WindowReader
 from fencepost.pipeline.audit.directory_rule import DirectoryRule
 from fencepost.pipeline.audit.directory_rules import DIRECTORY_RULES
 from fencepost.pipeline.audit.directory_task import DirectoryResult, merge_brokers
@@ -217,13 +218,22 @@ def audit(spark: SparkSession, options: AuditOptions) -> AuditResult:
 def bucket_function(options: AuditOptions) -> BucketFunction:
     """What executors call with a bucket."""
     rules, now_ms, with_history = options.rules, options.now_ms, options.with_histories
+    read = WindowReader(options.remote)
 
     def call(
         batches: pa.Table,
         traces: pa.Table | None,
         metadata: Mapping[TopicPartition, PartitionMetadata],
     ) -> pa.Table:
-        return run_task(batches, traces, metadata, rules, now_ms=now_ms, with_history=with_history)
+        return run_task(
+            batches,
+            traces,
+            metadata,
+            rules,
+            now_ms=now_ms,
+            with_history=with_history,
+            read=read,
+        )
 
     return call
 

@@ -1,4 +1,4 @@
-"""The logs of a partition and its segments in the tier as stretches, for the rules that fold."""
+"""The logs of a partition and its segments in the tier, and what is folded of them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,11 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.condensed.segment_folds import (
+    SegmentFolds,
+    files_beside,
+    folds_of,
+)
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, TierCopy, replica_logs, tier_copies
-from fencepost.pipeline.audit.producer_batches import Stretch, stretch_of
-from fencepost.pipeline.audit.rule import PartitionEvidence, Violation, memoized
+from fencepost.pipeline.audit.rule import PartitionEvidence, SegmentKey, Violation, memoized
 from fencepost.pipeline.datasource.schemas import Place
-from fencepost.storage.formats.file_names import FileKind, parse_segment_file_name
+from fencepost.storage.formats.file_names import FileKind
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,31 +31,36 @@ class LogStretches:
     segments: Mapping[int, pa.Table]
     """The rows of each segment by its base offset, in order."""
     log_start: int
+    known: Mapping[SegmentKey, SegmentFolds]
+    """The folds that were made when segments were read, of this log and of others."""
 
     @cached_property
-    def by_segment(self) -> Mapping[int, Stretch | None]:
-        """Each segment as a stretch, by its base offset; None where it has no batch."""
-        return {base: stretch_of(rows) for base, rows in self.segments.items()}
-
-    @property
-    def stretches(self) -> list[Stretch]:
-        """One for each segment with a batch, in order."""
-        return [stretch for stretch in self.by_segment.values() if stretch is not None]
+    def folds(self) -> Mapping[int, SegmentFolds]:
+        """Those of each segment, by its base offset, in order."""
+        snapshots, indexes = map(
+            self.files, (FileKind.PRODUCER_SNAPSHOT, FileKind.TRANSACTION_INDEX)
+        )
+        found = {}
+        following: list[int | None] = [*[*self.segments][1:], None]
+        for (base, rows), end in zip(self.segments.items(), following, strict=False):
+            known = self.known.get(_key(rows))
+            if known is None:
+                own = {
+                    offset: content
+                    for offset, content in snapshots.items()
+                    if base <= offset and (end is None or offset < end)
+                }
+                known = folds_of(rows, base, own, indexes.get(base, b""))
+            found[base] = known
+        return found
 
     def files(self, kind: FileKind) -> dict[int, bytes]:
         """What files of a kind beside the segments hold, by the offset in their names."""
         found: dict[int, bytes] = {}
         for base, rows in self.segments.items():
-            # The names of a tier's objects have the segment's id as well.
             beside = rows.filter(pc.is_valid(rows["file"])).select(["file", "content"])
-            for name, content in zip(
-                *(column.to_pylist() for column in beside.columns), strict=True
-            ):
-                parsed = parse_segment_file_name(name)
-                if parsed is None and name.endswith(kind.value):
-                    found[base] = content
-                elif parsed is not None and parsed.kind is kind:
-                    found[parsed.offset] = content
+            names, contents = (column.to_pylist() for column in beside.columns)
+            found |= files_beside(names, contents, kind, base)
         return found
 
     def violation(
@@ -93,6 +102,7 @@ def log_stretches(evidence: PartitionEvidence) -> list[LogStretches]:
             replica=log,
             segments=_segments(log.rows),
             log_start=log.log_start,
+            known=evidence.folds,
         )
         for log in replica_logs(evidence)
     ]
@@ -103,9 +113,18 @@ def log_stretches(evidence: PartitionEvidence) -> list[LogStretches]:
             replica=None,
             segments=_segments(rows),
             log_start=0,
+            known=evidence.folds,
         )
         for rows in _tier_runs(evidence)
     ]
+
+
+def _key(rows: pa.Table) -> SegmentKey:
+    """The segment that rows are of."""
+    place, broker, segment, segment_id = (
+        rows[name][0].as_py() for name in ("place", "broker", "segment", "segment_id")
+    )
+    return place, broker, segment, segment_id
 
 
 def _tier_runs(evidence: PartitionEvidence) -> Iterator[pa.Table]:

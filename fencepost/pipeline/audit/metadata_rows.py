@@ -16,6 +16,7 @@ from zlib import crc32
 import pyarrow as pa
 
 from fencepost.pipeline.audit.cluster_metadata import MetadataReading, PartitionIncarnation
+from fencepost.pipeline.audit.condensed.window_rows import PlannedSegment
 from fencepost.pipeline.audit.coordinator_log import CoordinatedProducer
 from fencepost.pipeline.audit.directory_rule import DirectoryIdentity, DirectoryListing
 from fencepost.pipeline.audit.directory_task import DirectoryResult
@@ -167,10 +168,17 @@ class FoundReplicas:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScanShare:
-    """The segments that a task scans."""
+class FoundSegments:
+    """Segments of a replica, or of a partition in the tier; their key is that of the partition."""
 
     segments: tuple[SegmentFiles, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanShare:
+    """The segments that a task scans, and how each is cut into windows."""
+
+    segments: tuple[PlannedSegment, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,10 +34,10 @@ from fencepost.pipeline.audit.metadata_rows import (
     MetadataRow,
     RemoteLogReplica,
     ReplicaPart,
-    ScanShare,
 )
 from fencepost.pipeline.audit.metadata_sources import read_cluster_metadata
 from fencepost.pipeline.audit.rule import ReplicaMetadata, TopicPartition
+from fencepost.pipeline.audit.scan_tasks import found_segments
 from fencepost.pipeline.datasource.log_directories import (
     LogDir,
     Replica,
@@ -46,7 +46,7 @@ from fencepost.pipeline.datasource.log_directories import (
     is_fenceposts,
     read_replica,
 )
-from fencepost.pipeline.datasource.segments import replica_segment_files, split_into_tasks
+from fencepost.pipeline.datasource.segments import replica_segment_files
 from fencepost.protocol.byte_utils import format_uuid
 from fencepost.protocol.remote_log_metadata_records import REMOTE_LOG_METADATA_TOPIC
 from fencepost.storage.formats import file_names
@@ -292,28 +292,25 @@ def _check_for_twins(wanted: Wanted, listings: Iterable[DirectoryListing]) -> No
 
 
 def list_replicas(wanted: Wanted, found: FoundReplicas) -> Iterator[MetadataRow]:
-    """What the directories of some replicas have, and their segments as shares for tasks.
+    """What the directories of some replicas have, and their segments.
 
     :raises UnreadableSource: When a directory can't be read.
     """
-    segments = []
     for each in found.replicas:
         replica = read_replica(found.log_dir, each.name)
         files = replica_segment_files(replica)
         if wanted.is_audited(replica.topic):
-            segments += files
             part = ReplicaPart(
                 replica=_replica_metadata(replica, each, is_fenceposts=found.is_fenceposts),
                 is_cleaned=each.is_cleaned,
             )
             yield MetadataRow(value=part, partition=(replica.topic, replica.partition))
+            yield from found_segments(files)
         if wanted.with_remote_log and replica.topic == REMOTE_LOG_METADATA_TOPIC:
             yield MetadataRow(value=RemoteLogReplica(replica=replica))
         if wanted.with_coordinators and replica.topic == TRANSACTION_TOPIC:
             of_it = CoordinatorReplica(partition=replica.partition, segments=tuple(files))
             yield MetadataRow(value=of_it, key=str(replica.path))
-    for share in split_into_tasks(segments):
-        yield MetadataRow(value=ScanShare(segments=share), key=share[0].log)
 
 
 def _replica_metadata(

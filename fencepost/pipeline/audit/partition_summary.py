@@ -7,9 +7,9 @@ is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -18,11 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit import transaction_fold
-from fencepost.pipeline.audit.batch_arrays import trusted_rows
+from fencepost.pipeline.audit.batch_arrays import counted_batches, trusted_rows
+from fencepost.pipeline.audit.condensed.segment_folds import SegmentFolds
 from fencepost.pipeline.audit.incidents import Incident
 from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.producer_batches import stretch_of
-from fencepost.pipeline.audit.rule import place_text
+from fencepost.pipeline.audit.rule import SegmentKey, place_text
+from fencepost.pipeline.audit.transaction_fold import TransactionSummary
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -222,17 +224,21 @@ def _adapter() -> TypeAdapter[PartitionSummary]:
     return TypeAdapter(PartitionSummary)
 
 
+_KEY: Final = ("place", "broker", "segment", "segment_id")
 _TIER: Final = -1
 """The broker of what lies in the tier."""
 
 
-def replica_inventories(batches: pa.Table) -> Iterator[ReplicaInventory]:
+def replica_inventories(
+    batches: pa.Table, folds: Mapping[SegmentKey, SegmentFolds]
+) -> Iterator[ReplicaInventory]:
     """One for each replica and one for the tier, in the order of the rows.
 
     :param batches: `BATCHES` of one partition by place, broker, segment and position.
+    :param folds: Those of its segments that were made when they were read.
     """
     for rows in split_by_replica(batches.filter(pc.is_null(batches["file"]))):
-        yield _inventory(rows)
+        yield _inventory(rows, folds)
 
 
 def split_by_replica(batches: pa.Table) -> Iterator[pa.Table]:
@@ -247,14 +253,14 @@ def split_by_replica(batches: pa.Table) -> Iterator[pa.Table]:
         yield batches.slice(start, end - start)
 
 
-def _inventory(rows: pa.Table) -> ReplicaInventory:
+def _inventory(rows: pa.Table, folds: Mapping[SegmentKey, SegmentFolds]) -> ReplicaInventory:
     sound = trusted_rows(rows)
     spans = _spans(sound)
     first = rows.slice(0, 1).to_pylist()[0]
     return ReplicaInventory(
         place=first["place"],
         broker=first["broker"],
-        batches=sound.num_rows,
+        batches=pc.sum(counted_batches(sound)).as_py() or 0,
         records=pc.sum(sound["count"]).as_py() or 0,
         bytes=pc.sum(sound["size"]).as_py() or 0,
         problems=rows.num_rows - rows["problem"].null_count,
@@ -262,16 +268,16 @@ def _inventory(rows: pa.Table) -> ReplicaInventory:
         end=max((each.end for each in spans), default=None),
         segments=len(spans),
         largest=max((each.bytes for each in spans), default=0),
-        transactions=_transactions(rows),
+        transactions=_transactions(rows, folds),
         spans=merge_neighbours(spans),
     )
 
 
-def _transactions(rows: pa.Table) -> TransactionTotals:
-    stretch = stretch_of(rows)
-    if stretch is None or not len(stretch.batches):
+def _transactions(rows: pa.Table, folds: Mapping[SegmentKey, SegmentFolds]) -> TransactionTotals:
+    known = [each for each in _transactions_of_segments(rows, folds) if each is not None]
+    if not known:
         return TransactionTotals()
-    summary = transaction_fold.summarize(stretch)
+    summary = reduce(transaction_fold.merge, known)
     ended = transaction_fold.total(summary)
     return TransactionTotals(
         committed=ended.committed,
@@ -280,6 +286,24 @@ def _transactions(rows: pa.Table) -> TransactionTotals:
         open=sum(each.open is not None for each in summary.producers.values()),
         markers_without_batch=ended.markers_without_batch,
     )
+
+
+def _transactions_of_segments(
+    rows: pa.Table, folds: Mapping[SegmentKey, SegmentFolds]
+) -> Iterator[TransactionSummary | None]:
+    ids = rows["segment_id"].combine_chunks().dictionary_encode().indices
+    numbers = pc.fill_null(ids.cast(pa.int64()), _TIER).to_numpy(zero_copy_only=False)
+    segments = pc.fill_null(rows["segment"], _TIER).to_numpy()
+    changes = np.flatnonzero((np.diff(segments) != 0) | (np.diff(numbers) != 0)) + 1
+    for start, end in pairwise([0, *changes.tolist(), rows.num_rows]):
+        own = rows.slice(start, end - start)
+        first = {name: own[name][0].as_py() for name in _KEY}
+        folded = folds.get((first["place"], first["broker"], first["segment"], first["segment_id"]))
+        if folded is not None:
+            yield folded.transactions
+            continue
+        stretch = stretch_of(own)
+        yield None if stretch is None else transaction_fold.summarize(stretch)
 
 
 def _spans(sound: pa.Table) -> list[SegmentSpan]:

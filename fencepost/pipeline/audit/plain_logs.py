@@ -74,7 +74,8 @@ class PlainLogs:
                     **{
                         field: self._arrays[column][start:end]
                         for field, column in Batches.columns().items()
-                    }
+                    },
+                    batches=self._arrays["batches"][start:end],
                 ),
             )
 
@@ -109,7 +110,7 @@ class PlainLogs:
         return ReplicaInventory(
             place=Place.LOG.value,
             broker=self._replicas[replica].broker,
-            batches=end - start,
+            batches=int(self._arrays["batches"][start:end].sum()),
             records=int(self._arrays["count"][start:end].sum()),
             bytes=sum(each.bytes for each in spans),
             problems=0,

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit import timeline
 from fencepost.pipeline.audit.batch_arrays import BoolArray
 from fencepost.pipeline.audit.cluster_metadata import PartitionClusterMetadata
+from fencepost.pipeline.audit.condensed.segment_folds import SegmentFolds
 from fencepost.pipeline.audit.coordinator_log import CoordinatorLog
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.schemas import Place
@@ -113,6 +114,10 @@ class PartitionMetadata:
         return self.tiered is False and not self.tier
 
 
+SegmentKey: TypeAlias = tuple[str, int | None, int, str | None]
+"""Place, broker, base offset and, in the tier, id of a segment."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PartitionEvidence:
     """All that is known of one partition."""
@@ -124,9 +129,11 @@ class PartitionEvidence:
     rule reads a clock, as executors have many and start at many times."""
     metadata: PartitionMetadata
     batches: pa.Table
-    """`BATCHES`, by place, broker, segment and position."""
+    """`BATCHES`, by place, broker, segment and position; some may be windows (`condensed`)."""
     traces: pa.Table | None
     """`TRACES` of this partition and of no partition at all, by line; None without a trace."""
+    folds: Mapping[SegmentKey, SegmentFolds] = field(default_factory=dict)
+    """What the batches of segments say of producers, where it was folded when they were read."""
 
     @cached_property
     def memo(self) -> dict[object, Any]:

@@ -30,6 +30,7 @@ from fencepost.pipeline.audit.metadata_rows import (
     CoordinatorReplica,
     FoundDirectory,
     FoundReplicas,
+    FoundSegments,
     FoundTraceFile,
     IdentifiedDirectory,
     ListedDirectory,
@@ -50,6 +51,7 @@ from fencepost.pipeline.audit.metadata_tasks import (
     list_directory,
     resolve_directories,
 )
+from fencepost.pipeline.audit.scan_tasks import plan_scan
 from fencepost.pipeline.audit.tier_tasks import list_tier, read_remote_log, read_tier
 from fencepost.pipeline.datasource.log_directories import UnreadableSource
 from fencepost.pipeline.datasource.trace_files import (
@@ -156,7 +158,7 @@ def list_sources(
     """
     listing = SourceListing([])
     try:
-        _list_logs(spark, wanted, trace, listing)
+        _list_logs(spark, wanted, trace, listing, has_tier=remote is not None)
         _list_later(spark, wanted, remote, listing)
         listing.require_partitions(wanted)
     except BaseException:
@@ -166,9 +168,17 @@ def list_sources(
 
 
 def _list_logs(
-    spark: SparkSession, wanted: Wanted, trace: str | None, listing: SourceListing
+    spark: SparkSession,
+    wanted: Wanted,
+    trace: str | None,
+    listing: SourceListing,
+    *,
+    has_tier: bool,
 ) -> None:
-    """Log directories, cluster metadata and trace files, and then replicas."""
+    """Log directories, cluster metadata and trace files, and then replicas.
+
+    :param has_tier: Whether segments of it are planned with those of logs, later.
+    """
     tasks = _task_count(spark)
 
     def list_directories(rows: Iterable[MetadataRow]) -> Iterator[MetadataRow]:
@@ -186,6 +196,8 @@ def _list_logs(
         listing.summarize()
     named = listed.where(kinds(*_RESOLVED)).repartition(tasks, "key")
     listing.add(_run(named, lambda rows: resolve_directories(wanted, rows)))
+    if not has_tier:
+        listing.add(_planned(listing, tasks))
     listing.summarize()
 
 
@@ -205,6 +217,7 @@ def _list_later(
 
         keys = _start(spark, lambda: list_tier(remote, topics)).repartition(tasks, "key")
         listing.add(_run(keys, read_keys, TierKeys))
+        listing.add(_planned(listing, tasks))
     elif listing.count(RemoteLogReplica):
         rows = listing.rows(RemoteLogReplica, ClusterFacts).repartition(1)
         listing.add(_run(rows, lambda rows: _remote_log(wanted, rows)))
@@ -212,6 +225,11 @@ def _list_later(
         listing.add(_coordinators(listing.rows(CoordinatorReplica), wanted, tasks))
     if len(listing.frames) > before:
         listing.summarize()
+
+
+def _planned(listing: SourceListing, tasks: int) -> DataFrame:
+    """All segments that were found, as shares for tasks."""
+    return _run(listing.rows(FoundSegments).repartition(tasks, "key"), plan_scan)
 
 
 def _trace_files(directory: str, trace: str, rows: Iterable[MetadataRow]) -> Iterator[MetadataRow]:

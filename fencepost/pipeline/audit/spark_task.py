@@ -19,6 +19,8 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit import partition_history
 from fencepost.pipeline.audit.batch_arrays import Int64Array
 from fencepost.pipeline.audit.bucket_screen import BucketScreen
+from fencepost.pipeline.audit.condensed.refinement import ReadWindow, no_windows, refine
+from fencepost.pipeline.audit.condensed.window_rows import split_folds
 from fencepost.pipeline.audit.incidents import fold
 from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.lineage.partition_lineage import partition_lineages
@@ -72,24 +74,26 @@ def check_partitions(
     now_ms: int,
     rules: Collection[str] = (),
     with_history: bool = False,
+    read: ReadWindow = no_windows,
 ) -> Iterator[PartitionResult]:
     """Run rules on every partition that is known of.
 
     A rule that raises ends for that partition alone: its summary has the failure.
 
-    :param batches: `BATCHES` of any partitions, in any order.
+    :param batches: `BATCHES` or `WINDOWS` of any partitions, in any order.
     :param traces: `TRACES` of any partitions and of none, in any order; None without a trace.
     :param metadata: By partition; rules run on each of these as well.
     :param now_ms: When the audit was begun.
     :param rules: Names of `RULES`; none: all that can be followed.
     :param with_history: Whether summaries have the history.
+    :param read: Reads the batches of windows.
     """
     chosen = tuple(
         rule
         for name, rule in RULES.items()
         if (not rules or name in rules) and (traces is not None or not rule.needs_trace)
     )
-    found = deque(partition_evidence(batches, traces, metadata, now_ms=now_ms))
+    found = deque(partition_evidence(batches, traces, metadata, now_ms=now_ms, read=read))
     cleared, plain = _proven(chosen, [evidence for evidence, _ in found])
     for number in range(len(found)):
         evidence, trace_rows = found.popleft()
@@ -113,29 +117,45 @@ def partition_evidence(
     metadata: Mapping[TopicPartition, PartitionMetadata],
     *,
     now_ms: int,
+    read: ReadWindow = no_windows,
 ) -> Iterator[tuple[PartitionEvidence, int]]:
     """The evidence of every partition that is known of, and how many rows of the trace are of it.
 
     The arguments are those of `check_partitions`.
     """
     without_partition = None if traces is None else _events_without_partition(traces)
-    batches_by_partition = _split(batches, _BATCH_ORDER)
+    rows, folds = split_folds(batches)
+    batches_by_partition = _split(rows, _BATCH_ORDER)
     traces_by_partition = {} if traces is None else _split(traces, ("line",))
     # Rows from Spark have a column more, and those of no partition are joined to these.
     no_traces = (TRACES if traces is None else traces.schema).empty_table()
-    for key in sorted({*batches_by_partition, *traces_by_partition, *metadata}):
-        own = traces_by_partition.get(key, no_traces)
-        evidence = PartitionEvidence(
+    no_batches = BATCHES.empty_table()
+    keys = sorted({*batches_by_partition, *traces_by_partition, *metadata})
+    own_traces = [traces_by_partition.get(key, no_traces) for key in keys]
+    found = [
+        PartitionEvidence(
             topic=key[0],
             partition=key[1],
             now_ms=now_ms,
             metadata=metadata.get(key, _NO_METADATA),
-            batches=batches_by_partition.get(key, BATCHES.empty_table()),
+            batches=batches_by_partition.get(key, no_batches),
+            folds=folds.get(key, {}),
             traces=None
             if without_partition is None
             else _with_events(own, without_partition, key[0]),
         )
-        yield evidence, own.num_rows
+        for key, own in zip(keys, own_traces, strict=True)
+    ]
+    for evidence, own, refined in zip(found, own_traces, refine(found, read), strict=True):
+        yield _with_rows(evidence, refined), own.num_rows
+
+
+def _with_rows(evidence: PartitionEvidence, rows: pa.Table) -> PartitionEvidence:
+    """The evidence with other rows, in their order."""
+    if rows is evidence.batches:
+        return evidence
+    (in_order,) = _split(rows, _BATCH_ORDER).values()
+    return replace(evidence, batches=in_order)
 
 
 def _proven(
@@ -182,7 +202,7 @@ def _check_partition(
     with _noting_failure(failures, LINEAGE, evidence):
         lineages = partition_lineages(evidence)
     if inventories is None:
-        inventories = tuple(replica_inventories(evidence.batches))
+        inventories = tuple(replica_inventories(evidence.batches, evidence.folds))
     summary = PartitionSummary(
         topic=evidence.topic,
         partition=evidence.partition,
@@ -305,17 +325,25 @@ def run_task(
     *,
     now_ms: int,
     with_history: bool,
+    read: ReadWindow = no_windows,
 ) -> pa.Table:
     """What an executor finds in some partitions.
 
     :param metadata: Of these, and of partitions without a row.
     :param now_ms: When the audit was begun.
+    :param read: Reads the batches of windows.
     :returns: `OUTPUT_SCHEMA`.
     """
     violations: list[Violation] = []
     summaries: list[bytes] = []
     for each in check_partitions(
-        batches, traces, metadata, now_ms=now_ms, rules=rules, with_history=with_history
+        batches,
+        traces,
+        metadata,
+        now_ms=now_ms,
+        rules=rules,
+        with_history=with_history,
+        read=read,
     ):
         violations += each.violations
         summaries.append(to_json(each.summary))

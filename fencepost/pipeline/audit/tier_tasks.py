@@ -13,14 +13,14 @@ from typing import Final
 from fencepost.pipeline.audit.metadata_rows import (
     MetadataRow,
     RemoteLogFacts,
-    ScanShare,
     TierKeys,
     TierPart,
 )
 from fencepost.pipeline.audit.remote_log_metadata import read_remote_log_metadata
 from fencepost.pipeline.audit.rule import TierSegment, TopicPartition
+from fencepost.pipeline.audit.scan_tasks import found_segments
 from fencepost.pipeline.datasource.log_directories import Replica
-from fencepost.pipeline.datasource.segments import split_into_tasks, tier_segment_files
+from fencepost.pipeline.datasource.segments import tier_segment_files
 from fencepost.pipeline.datasource.tier import Tier, partition_of_key
 from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.tier.segment_metadata import RemoteSegment
@@ -43,7 +43,7 @@ def list_tier(remote: str, topics: Collection[str] | None) -> Iterator[MetadataR
 
 
 def read_tier(remote: str, keys: Collection[str]) -> Iterator[MetadataRow]:
-    """The segments of which some keys are the metadata, and these as shares for tasks.
+    """The segments of which some keys are the metadata.
 
     :raises UnreadableSource: When the tier does not answer.
     """
@@ -58,9 +58,7 @@ def read_tier(remote: str, keys: Collection[str]) -> Iterator[MetadataRow]:
     for key in sorted({*found, *unreadable}):
         part = TierPart(segments=tuple(found[key]), unreadable=tuple(unreadable[key]))
         yield MetadataRow(value=part, partition=key)
-    files = [tier_segment_files(each) for each in segments if each.is_served]
-    for share in split_into_tasks(files):
-        yield MetadataRow(value=ScanShare(segments=share), key=share[0].log)
+    yield from found_segments(tier_segment_files(each) for each in segments if each.is_served)
 
 
 def read_remote_log(

@@ -30,6 +30,8 @@ from fencepost.pipeline.audit.producer_batches import (
 )
 
 _NONE: Final = -1
+_UNREAD: Final = -2
+"""What an entry says of which the index can't be read."""
 _NEVER: Final = np.iinfo(np.int64).max
 ENTRY: Final = np.dtype(
     [
@@ -85,7 +87,7 @@ class Ending:
     first: int
     """Of its transaction within the stretch; -1 without data there."""
     said: int
-    """The first offset by its entry; -1 without one."""
+    """The first offset by its entry; -1 without one, -2 where the index can't be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,17 +128,15 @@ def summarize(stretch: Stretch, entries: Entries | None) -> IndexSummary:
     findings: set[IndexFinding] = set()
     claims: dict[int, Claim] = {}
     none_before = int(_NEVER)
-    said = np.full(len(ends.marker), _NONE)
+    said = np.full(len(ends.marker), _UNREAD if entries is None else _NONE)
     if entries is not None:
         number = _match(ends, entries)
         found = number >= 0
         said[number[found]] = entries["first"][found]
-        findings |= _without_marker(entries[~found])
+        findings |= without_marker(entries[~found])
         findings |= _wrong_firsts(ends, said)
         claims, none_before, wrong = _stable_offsets(stretch, ends, number[found], entries[found])
         findings |= wrong
-    else:
-        said[ends.is_abort] = ends.first[ends.is_abort]
     return IndexSummary(
         start=stretch.start,
         end=stretch.end,
@@ -212,7 +212,8 @@ def _match(ends: _Ends, entries: Entries) -> Int64Array:
     return found
 
 
-def _without_marker(entries: Entries) -> set[IndexFinding]:
+def without_marker(entries: Entries) -> set[IndexFinding]:
+    """That entries name no marker which aborts."""
     return {
         IndexFinding(
             fault=IndexFault.WITHOUT_MARKER,
@@ -362,7 +363,7 @@ def merge(earlier: IndexSummary, later: IndexSummary) -> IndexSummary:
 
 def _resolved(producer: int, ending: Ending, first: int) -> set[IndexFinding]:
     """What is wrong with an entry, now that the beginning of its transaction is known."""
-    if not ending.is_abort or ending.said == first:
+    if not ending.is_abort or ending.said in (first, _UNREAD):
         return set()
     if ending.said == _NONE and ending.first != _NONE:
         return set()  # that has been told

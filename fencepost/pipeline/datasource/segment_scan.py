@@ -95,6 +95,32 @@ def scan_batches(
         yield problem_rows(files, rows)
 
 
+def scan_range(
+    files: SegmentFiles, start: int, end: int, tier: Tier | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the batches in a range of bytes that was scanned before, and found to be sound.
+
+    :param start: Where the first one begins.
+    :param end: Behind the last one (exclusive).
+    :raises OSError: When they can't be read.
+    """
+    blob = _open(files, tier)
+    try:
+        window = Window(blob)
+        window.size = min(window.size, end)
+        position, wanted = start, 0
+        while position < window.size:
+            batches = walk_batches(window.move(position, wanted))
+            if not batches.end and not batches.bytes_needed:
+                break  # it is another file by now
+            position, wanted = position + batches.end, batches.bytes_needed
+            if len(batches):
+                whole, _ = concat_windows([(window.position, batches, {})])
+                yield batch_rows(files, whole, {}, read_markers(window, batches, {}))
+    finally:
+        blob.close()
+
+
 def _scan(
     files: SegmentFiles, tier: Tier | None, checks: Checks, outlines: _Outlines
 ) -> Iterator[pa.RecordBatch]:

@@ -7,12 +7,21 @@ from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost.pipeline.audit import spark_task
 from fencepost.pipeline.audit.bucket_screen import BucketScreen
+from fencepost.pipeline.audit.condensed.refinement import ReadWindow
+from fencepost.pipeline.audit.condensed.segment_folds import files_beside, folds_of, to_json
+from fencepost.pipeline.audit.condensed.window_rows import (
+    WINDOWS,
+    WindowCondenser,
+    WindowPlan,
+    widened,
+)
 from fencepost.pipeline.audit.rule import (
     AbsentReplica,
     PartitionEvidence,
@@ -25,11 +34,13 @@ from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.spark_task import check_partitions, partition_evidence
 from fencepost.pipeline.datasource.schemas import BATCHES
 from fencepost.storage.formats.checkpoints import encode_snapshot
+from fencepost.storage.formats.file_names import FileKind
 from tests.pipeline.audit.log_rows import Row, batch, copied, replica
 
 LOG_RULES: Final = tuple(rule for rule in RULES.values() if not rule.needs_trace)
 NOW_MS: Final = 1_700_000_000_000
 EMPTY: Final = encode_snapshot(())
+OF_SEGMENT: Final = ("topic", "partition", "place", "broker", "segment", "segment_id")
 
 
 def log(
@@ -112,10 +123,20 @@ OF_PARTITION: Final[dict[str, st.SearchStrategy[object]]] = {
 }
 
 
+SEQUENCES: Final = st.lists(st.sampled_from([0, 1, 2, 3, 9]), min_size=60, max_size=60)
+
+
+def produced(row: Row, sequence: int) -> Row:
+    """The batch as an idempotent producer's; a file as it is."""
+    if "file" in row:
+        return row
+    return {**row, "producer_id": 7, "producer_epoch": 0, "base_sequence": sequence}
+
+
 @st.composite
 def partitions(draw: st.DrawFn) -> tuple[list[Row], PartitionMetadata]:
     """A partition in order, of which up to three things are changed."""
-    segments = draw(st.lists(st.lists(st.integers(1, 3), max_size=3), min_size=1, max_size=3))
+    segments = draw(st.lists(st.lists(st.integers(1, 3), max_size=5), min_size=1, max_size=3))
     # A segment behind which others come has a batch.
     segments = [sizes or [1] for sizes in segments[:-1]] + segments[-1:]
     epochs = draw(st.lists(st.integers(0, 2), min_size=len(segments), max_size=len(segments)))
@@ -124,14 +145,22 @@ def partitions(draw: st.DrawFn) -> tuple[list[Row], PartitionMetadata]:
     replicas = [known for _, known in logs]
     known = PartitionMetadata(with_objects=False)
     for _ in range(draw(st.integers(0, 3))):
-        match draw(st.sampled_from(["cell", "row", "replica", "replicas", "partition"])):
+        what = ["cell", "row", "producer", "replica", "replicas", "partition"]
+        match draw(st.sampled_from(what)):
             case "cell" if rows:
                 name = draw(st.sampled_from(sorted(CELLS)))
                 number = draw(st.integers(0, len(rows) - 1))
-                rows[number] = {**rows[number], name: draw(CELLS[name])}
+                changed = {**rows[number], name: draw(CELLS[name])}
+                # A row is a batch or a file, and never both.
+                if changed.get("file") is None or changed.get("base_offset") is None:
+                    rows[number] = changed
             case "row" if rows:
                 number = draw(st.integers(0, len(rows) - 1))
                 rows = draw(st.sampled_from([rows[:number] + rows[number + 1 :], rows + rows[:1]]))
+            case "producer" if rows:
+                first = draw(st.integers(0, len(rows) - 1))
+                behind = draw(st.integers(first, len(rows)))
+                rows[first:behind] = map(produced, rows[first:behind], draw(SEQUENCES))
             case "replica" if replicas:
                 name = draw(st.sampled_from(sorted(OF_REPLICA)))
                 replicas[0] = replace(replicas[0], **{name: draw(OF_REPLICA[name])})  # type: ignore[arg-type]  # as the table says
@@ -156,16 +185,74 @@ def bucket(
     }
 
 
-@settings(max_examples=100, deadline=None)
-@given(found=st.lists(partitions(), max_size=4))
+def condensed(rows: pa.Table, width: int, *, of_all: bool = True) -> pa.Table:
+    """The rows as windows of so many offsets, and their folds.
+
+    :param of_all: Whether of all segments, or of every other.
+    """
+    tables = [WINDOWS.empty_table()]
+    segments: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows.to_pylist():
+        segments.setdefault(tuple(row[name] for name in OF_SEGMENT), []).append(row)
+    for number, (key, own) in enumerate(segments.items()):
+        table = pa.Table.from_pylist(own, BATCHES)
+        if not of_all and number % 2:
+            tables.append(widened(table))
+            continue
+        base = own[0]["segment"] or 0
+        assert isinstance(base, int)
+        beside = table.filter(pc.is_valid(table["file"]))
+        names = beside["file"].to_pylist()
+        contents = pc.fill_null(beside["content"], b"").to_pylist()
+        snapshots = files_beside(names, contents, FileKind.PRODUCER_SNAPSHOT, base)
+        index = files_beside(names, contents, FileKind.TRANSACTION_INDEX, base).get(base, b"")
+        condenser = WindowCondenser("log", WindowPlan(width=width), min_rows=1)
+        tables += [*condenser.add(table), *condenser.finish()]
+        fold: Row = dict(zip(OF_SEGMENT, key, strict=True))
+        fold["folds"] = to_json(folds_of(table, base, snapshots, index))
+        tables.append(pa.Table.from_pylist([fold], WINDOWS))
+    return pa.concat_tables(tables)
+
+
+def reader(rows: pa.Table) -> ReadWindow:
+    """Reads the batches of windows among all rows."""
+    found = rows.to_pylist()
+
+    def read(window: Row) -> pa.Table:
+        start, size = window["position"], window["size"]
+        assert isinstance(start, int)
+        assert isinstance(size, int)
+        inside = [
+            row
+            for row in found
+            if all(row[name] == window[name] for name in OF_SEGMENT)
+            and row["position"] is not None
+            and start <= row["position"] < start + size
+        ]
+        return widened(pa.Table.from_pylist(inside, BATCHES))
+
+    return read
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    found=st.lists(partitions(), max_size=4),
+    width=st.sampled_from([None, 2, 4, 64]),
+    of_all=st.booleans(),
+)
 def test_a_partition_is_judged_in_its_bucket_as_it_is_alone(
     found: list[tuple[list[Row], PartitionMetadata]],
+    width: int | None,
+    of_all: bool,
 ) -> None:
     rows, metadata = bucket(found)
-    together = list(check_partitions(rows, None, metadata, now_ms=NOW_MS))
+    read = reader(rows)
+    if width is not None:
+        rows = condensed(rows, width, of_all=of_all)
+    together = list(check_partitions(rows, None, metadata, now_ms=NOW_MS, read=read))
     alone = [
         spark_task._check_partition(evidence, LOG_RULES, (), None)
-        for evidence, _ in partition_evidence(rows, None, metadata, now_ms=NOW_MS)
+        for evidence, _ in partition_evidence(rows, None, metadata, now_ms=NOW_MS, read=read)
     ]
     for one, other in zip(together, alone, strict=True):
         assert one.violations == other.violations
@@ -176,25 +263,52 @@ def test_a_partition_is_judged_in_its_bucket_as_it_is_alone(
         assert replace(one.summary, failures=()) == replace(other.summary, failures=())
 
 
-def test_no_rule_runs_where_all_is_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("width", [None, 64])
+def test_no_rule_runs_where_all_is_in_order(
+    monkeypatch: pytest.MonkeyPatch, width: int | None
+) -> None:
     def refuse(_: PartitionEvidence) -> list[Violation]:
         raise AssertionError("a rule was run")
 
     refusing = {rule.name: replace(rule, check=refuse) for rule in LOG_RULES}  # type: ignore[arg-type]  # it never returns
     monkeypatch.setattr(spark_task, "RULES", refusing)
     own, known = log(1, [[2, 3], [1], [4, 1, 1]], [0, 0, 2])
-    found = [(own, PartitionMetadata(replicas=(known,)))] * 3
-    for result in check_partitions(*bucket(found)[:1], None, bucket(found)[1], now_ms=NOW_MS):
+    rows, metadata = bucket([(own, PartitionMetadata(replicas=(known,)))] * 3)
+    if width is not None:
+        rows = condensed(rows, width)
+        assert rows.num_rows - rows["batches"].null_count == 3
+    for result in check_partitions(rows, None, metadata, now_ms=NOW_MS):
         assert result.summary.failures == ()
         assert result.violations == ()
-        assert [each.records for each in result.summary.replicas] == [12]
+        (inventory,) = result.summary.replicas
+        assert (inventory.batches, inventory.records, inventory.bytes) == (6, 12, 1200)
 
 
-def test_a_number_that_no_array_holds_is_judged_by_the_rules() -> None:
-    own, known = log(1, [[2]], [0])
+def test_a_producer_within_a_window_is_judged_by_its_folds() -> None:
+    own, known = log(1, [[1, 1, 1, 1]], [0])
+    sent = {"producer_id": 7, "producer_epoch": 0, "max_timestamp": 0}
+    own[1:4] = [
+        {**row, **sent, "base_sequence": sequence}
+        for row, sequence in zip(own[1:4], (0, 1, 5), strict=True)
+    ]
+    rows, metadata = bucket([(own, PartitionMetadata(replicas=(known,)))])
+    windows = condensed(rows, 64)
+    assert pc.max(windows["batches"]).as_py() == 3
+    (found,) = check_partitions(windows, None, metadata, now_ms=NOW_MS)
+    (whole,) = check_partitions(rows, None, metadata, now_ms=NOW_MS)
+    assert "producer-sequences" in {each.rule for each in found.violations}
+    assert found.violations == whole.violations
+    assert found.summary == whole.summary
+
+
+@pytest.mark.parametrize("width", [None, 64])
+def test_a_number_that_no_array_holds_is_judged_by_the_rules(width: int | None) -> None:
+    own, known = log(1, [[2, 1, 1]], [0])
     huge = replace(known, epochs=((0, 2**70),))
     rows, metadata = bucket([(own, PartitionMetadata(replicas=(known,)))] * 2)
     metadata["t", 1] = PartitionMetadata(replicas=(huge,))
+    if width is not None:
+        rows = condensed(rows, width)
     results = list(check_partitions(rows, None, metadata, now_ms=NOW_MS))
     failed = [[failure.rule for failure in each.summary.failures] for each in results]
     assert failed == [[], ["monotonic-epochs"]]
@@ -207,3 +321,13 @@ SCREENS: Final[dict[str, Callable[[BucketScreen], object]]] = {
 
 def test_every_rule_about_logs_has_a_screen() -> None:
     assert SCREENS.keys() == {rule.name for rule in LOG_RULES}
+
+
+def test_a_window_of_a_segment_that_was_not_folded_may_have_any_producer() -> None:
+    own, known = log(1, [[1, 1, 1, 1]], [0])
+    rows, metadata = bucket([(own, PartitionMetadata(replicas=(known,)))])
+    found = [each for each, _ in partition_evidence(condensed(rows, 64), None, metadata, now_ms=0)]
+    assert BucketScreen.of(found).has_no_producer.tolist() == [True]
+    unfolded = BucketScreen.of([replace(each, folds={}) for each in found])
+    assert unfolded.is_plain.tolist() == [True]
+    assert unfolded.has_no_producer.tolist() == [False]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from fencepost.broker.transactions.transaction_state import TransactionState
 from fencepost.pipeline.audit.coordinator_log import (
@@ -63,7 +64,7 @@ def rows_of_logs(draw: st.DrawFn) -> list[dict[str, object]]:
     found = []
     for offset in range(draw(st.integers(0, 12))):
         producer = draw(st.integers(0, 3))
-        value = replace(
+        value = structs.replace(
             KNOWN,
             producer_id=producer,
             producer_epoch=draw(st.integers(0, 2)),
@@ -88,7 +89,7 @@ def test_each_partition_is_told_what_all_of_the_log_says(rows: list[dict[str, ob
 
 
 def test_a_partition_is_told_of_no_other() -> None:
-    rows = [row(0, "x", replace(KNOWN, state=S.ONGOING, partitions=frozenset(DATA)))]
+    rows = [row(0, "x", structs.replace(KNOWN, state=S.ONGOING, partitions=frozenset(DATA)))]
     for key, own in metadata(rows, 0).items():
         assert own.producers[7].partitions == {key}
 

@@ -50,6 +50,7 @@ def arrays(batches: Sequence[Batch]) -> Batches:
         epoch=column([each.epoch for each in batches]),
         crc=column([each.crc for each in batches]),
         attributes=zeros,
+        batches=zeros + 1,
     )
 
 

@@ -62,7 +62,7 @@ def test_an_open_transaction_that_its_coordinator_knows_is_open_for_as_long_as_i
 ) -> None:
     assert lived.killed.audit("ledger", "other", later_ms=WEEK_MS) == []
     rows = scan_folder(lived.killed.place / "data", topics=["ledger"])
-    (summary, *_) = replica_inventories(rows.filter(pc.equal(rows["broker"], 1)))
+    (summary, *_) = replica_inventories(rows.filter(pc.equal(rows["broker"], 1)), {})
     assert summary.transactions == TransactionTotals(
         committed=2, aborted=5, aborted_records=30, open=1
     )

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+
 from fencepost.pipeline.audit import partition_metadata
+from fencepost.pipeline.audit.condensed.window_scan import WindowReader, scan_folder_windows
 from fencepost.pipeline.audit.incidents import Incident
-from fencepost.pipeline.audit.spark_task import check_partitions
-from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
+from fencepost.pipeline.audit.spark_task import PartitionResult, check_partitions
+from fencepost.pipeline.datasource.segment_scan import Checks
 from tests.pipeline.damages.catalogue import DAMAGES
 from tests.pipeline.damages.model import Damage, Target
 from tests.pipeline.damages.written import BROKERS, Topic, Written
@@ -62,15 +65,25 @@ def outcomes(written: Written, to: Path, damages: Sequence[Damage] = DAMAGES) ->
 
 def incidents(written: Written) -> dict[str, tuple[Incident, ...]]:
     """What an audit finds, by topic, where there is anything."""
-    rows = scan_folder(written.folder, checks=Checks.RECORDS)
-    known = partition_metadata.read_partition_metadata(written.folder, with_coordinators=True)
-    now_ms = time.time_ns() // 1_000_000
+    rows = scan_folder_windows(written.folder, checks=Checks.RECORDS)
     found = {}
-    for result in check_partitions(rows, None, known, now_ms=now_ms):
+    for result in results(written, rows):
         assert not result.summary.failures, result.summary.failures
         if result.summary.incidents:
             found[result.summary.topic] = result.summary.incidents
     return found
+
+
+def results(written: Written, rows: pa.Table) -> Iterator[PartitionResult]:
+    """What an audit finds in rows of what was written."""
+    known = partition_metadata.read_partition_metadata(written.folder, with_coordinators=True)
+    return check_partitions(
+        rows,
+        None,
+        known,
+        now_ms=time.time_ns() // 1_000_000,
+        read=WindowReader(None),
+    )
 
 
 def table(damages: Sequence[Damage] = DAMAGES) -> Iterator[str]:

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.pipeline.audit.condensed.window_scan import scan_folder_windows
 from fencepost.pipeline.audit.incidents import offsets_text
+from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from tests.pipeline.damages.__main__ import PAGE, with_table
 from tests.pipeline.damages.catalogue import DAMAGES
 from tests.pipeline.damages.model import Target
-from tests.pipeline.damages.outcome import HEALTHY, incidents, outcomes, topics
+from tests.pipeline.damages.outcome import HEALTHY, incidents, outcomes, results, topics
 from tests.pipeline.damages.written import Written, fencepost_writes
 
 
@@ -31,6 +33,17 @@ def test_every_damage_is_one_incident_that_names_its_cause(
     found = outcomes(written, tmp_path / "damaged")
     assert [each for each in found if not each.right] == []
     assert len(found) > len(HEALTHY) + len(DAMAGES)
+
+
+def test_windows_tell_what_batches_tell_of_every_damage(written: Written, tmp_path: Path) -> None:
+    copy = written.copy(tmp_path / "damaged")
+    for each in DAMAGES:
+        for count in each.replicas:
+            each.do(Target(written=copy, topic=f"{each.name}-{count}"))
+    windows = scan_folder_windows(copy.folder, checks=Checks.RECORDS)
+    assert windows["batches"].null_count < windows.num_rows
+    found = list(results(copy, windows))
+    assert found == list(results(copy, scan_folder(copy.folder, checks=Checks.RECORDS)))
 
 
 def test_an_incident_counts_its_consequences_and_says_what_can_be_done(

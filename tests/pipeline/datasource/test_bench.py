@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench import pipeline_audit, pipeline_partitions, rows, servers
+from bench import pipeline_audit, pipeline_large_partition, pipeline_partitions, rows, servers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,3 +29,15 @@ def test_a_measurement_of_many_partitions(
     values = pipeline_partitions.measure(servers.Fencepost(), 5)
     assert values.keys() <= {row.key for row in rows.ROWS}
     assert all(value > 0 for value in values.values())
+
+
+def test_a_measurement_of_one_partition(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline_large_partition, "TURNS", 1)
+    monkeypatch.setattr(pipeline_large_partition, "SEGMENTS", 5)
+    values = pipeline_large_partition.measure(servers.Fencepost(), 6)
+    assert values.keys() <= {row.key for row in rows.ROWS}
+    assert len(values) == 3
+    assert values["pipeline_large_partition_rss"] > 30
+    assert spark.range(3).count() == 3

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from fencepost.pipeline.audit.bucket_job import bucket_job
+from fencepost.pipeline.audit.condensed.refinement import ReadWindow
+from fencepost.pipeline.audit.condensed.window_scan import WindowReader
 from fencepost.pipeline.audit.job import AuditOptions, list_logs
 from fencepost.pipeline.audit.lineage.partition_lineage import partition_lineages
 from fencepost.pipeline.audit.lineage.table import LINEAGE_SCHEMA, lineage_table
@@ -41,9 +43,9 @@ def lineage_frame(spark: SparkSession, options: AuditOptions) -> DataFrame:
     """
     # Its metadata stay with the executors as long as the session: the frame may be computed often.
     listing = list_logs(spark, replace(options, rules=_NO_RULE))
-    return bucket_job(
-        options, listing, partial(lineage_rows, now_ms=options.now_ms), LINEAGE_SCHEMA
-    )
+    read = WindowReader(options.remote)
+    rows_of_bucket = partial(lineage_rows, now_ms=options.now_ms, read=read)
+    return bucket_job(options, listing, rows_of_bucket, LINEAGE_SCHEMA)
 
 
 def lineage_rows(
@@ -52,14 +54,16 @@ def lineage_rows(
     metadata: Mapping[TopicPartition, PartitionMetadata],
     *,
     now_ms: int,
+    read: ReadWindow,
 ) -> pa.Table:
     """The lineage of some partitions: what an executor makes of a bucket.
 
-    :param batches: `BATCHES`.
+    :param batches: `WINDOWS`.
     :param metadata: Of these partitions, and of such as have no row.
+    :param read: Reads the batches of windows.
     :returns: `LINEAGE_SCHEMA`.
     """
     return lineage_table(
         (evidence.topic, evidence.partition, partition_lineages(evidence))
-        for evidence, _ in partition_evidence(batches, traces, metadata, now_ms=now_ms)
+        for evidence, _ in partition_evidence(batches, traces, metadata, now_ms=now_ms, read=read)
     )

@@ -45,7 +45,7 @@ def epoch_runs(batches: Batches) -> EpochRuns:
         batches.epoch[firsts].tolist(),
         np.minimum.reduceat(batches.base, firsts).tolist(),
         np.maximum.reduceat(batches.last, firsts).tolist(),
-        np.diff(np.append(firsts, len(batches))).tolist(),
+        np.add.reduceat(batches.batches, firsts).tolist(),
         np.add.reduceat(batches.count, firsts).tolist(),
         strict=True,
     )

@@ -121,7 +121,7 @@ def _ranges(
             epoch=int(batches.epoch[first]),
             start=start,
             end=end,
-            batches=behind - first,
+            batches=int(batches.batches[own].sum()),
             records=int(batches.count[own].sum()),
             committed_end=min(end, committed.end) if committed and is_committed else None,
             committed_by=committed.broker if committed and is_committed else None,
@@ -132,7 +132,12 @@ def _ranges(
 def _is_known(batches: Batches, keys: BatchKeys) -> BoolArray:
     """Of each batch whether it is one of those."""
     found: BoolArray = np.isin(_keys(batches.base, batches.last, batches.crc), keys)
-    return found
+    # A window has only such batches, or none (`refinement`).
+    starts = np.sort(keys["base"])
+    inside = np.searchsorted(starts, batches.base) < np.searchsorted(
+        starts, batches.last, side="right"
+    )
+    return found | ((batches.batches > 1) & inside)
 
 
 def _keys(base: Int64Array, last: Int64Array, crc: Int64Array) -> BatchKeys:

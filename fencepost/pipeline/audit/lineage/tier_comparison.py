@@ -73,6 +73,7 @@ def _batches_of_ranges(ranges: Sequence[tuple[int, int, int]]) -> Batches:
     epoch, start, end = np.array(ranges, np.int64).reshape(-1, 3).T
     columns = {each.name: np.zeros(len(start), np.int64) for each in fields(Batches)}
     known = {"epoch": epoch, "base": start, "last": end - 1, "count": end - start}
+    known["batches"] = np.ones(len(start), np.int64)
     return Batches(**{**columns, **known})
 
 

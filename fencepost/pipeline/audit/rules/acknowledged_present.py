@@ -223,6 +223,8 @@ def _is_in(present: Batches, batches: TracedBatches) -> BoolArray:
         & (present.last[numbers] == batches.last)
         & (present.crc[numbers] == batches.crc)
     )
+    # A window that has any of the batches which the trace tells of has no others (`refinement`).
+    same |= present.batches[numbers] > 1
     behind = present.index_of(batches.last) != NOT_FOUND
     found &= np.where(batches.crc == UNKNOWN, behind, same)
     return found

@@ -101,11 +101,11 @@ def _is_whole(incarnation: TopicIncarnation) -> bool:
 
 def _left_behind(incarnation: TopicIncarnation, logs: Iterable[ReplicaLog]) -> Iterator[Violation]:
     rows = incarnation.exchanges("Produce")
-    is_refused = pc.fill_null(_is_refused(incarnation, rows), fill_value=False)
-    refused = traced_batches_of(rows.filter(is_refused))
+    refusals = pc.fill_null(is_refused(incarnation, rows), fill_value=False)
+    refused = traced_batches_of(rows.filter(refusals))
     if not len(refused):
         return
-    sent = traced_batches_of(rows.filter(pc.invert(is_refused)))
+    sent = traced_batches_of(rows.filter(pc.invert(refusals)))
     stamped = sent.select(sent.epoch >= 0)
     claimed = set(zip(stamped.base.tolist(), stamped.crc.tolist(), strict=True))
     for log in logs:
@@ -136,7 +136,8 @@ def _found(
     )
 
 
-def _is_refused(incarnation: TopicIncarnation, rows: pa.Table) -> pa.ChunkedArray:
+def is_refused(incarnation: TopicIncarnation, rows: pa.Table) -> pa.ChunkedArray:
+    """Of each Produce whether it was, or may have been, refused for its expected offsets."""
     configured = {int(text) for text in incarnation.configs.values(_ERROR_CODE)}
     codes = pa.array([ErrorCode.EXPECTED_OFFSET_MISMATCH, *sorted(configured)], pa.int64())
     return pc.is_in(pc.cast(rows["error"], pa.int64()), codes)

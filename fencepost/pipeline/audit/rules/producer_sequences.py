@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import Final
 
-from fencepost.pipeline.audit import sequence_fold, sequence_stretch
+from fencepost.pipeline.audit import sequence_fold
 from fencepost.pipeline.audit.log_stretches import log_stretches
 from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.audit.sequence_stretch import Fault, SequenceFinding
@@ -19,9 +19,9 @@ NAME: Final = "producer-sequences"
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Batches that do not follow on the one before them of their producer."""
     for log in log_stretches(evidence):
-        stretches = log.stretches
-        if stretches:
-            summary = reduce(sequence_fold.merge, map(sequence_stretch.summarize, stretches))
+        parts = [each.sequences for each in log.folds.values() if each.sequences is not None]
+        if parts:
+            summary = reduce(sequence_fold.merge, parts)
             for found in sequence_fold.verdict(summary, log.log_start):
                 yield log.violation(
                     NAME,

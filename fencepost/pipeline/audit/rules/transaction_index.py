@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import Final
 
-import numpy as np
-
 from fencepost.pipeline.audit import transaction_index_fold
 from fencepost.pipeline.audit.explanations import unclean_shutdown
 from fencepost.pipeline.audit.log_stretches import LogStretches, log_stretches
 from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
-from fencepost.pipeline.audit.transaction_index_fold import ENTRY, Entries, IndexFault, IndexFinding
+from fencepost.pipeline.audit.transaction_index_fold import IndexFault, IndexFinding
 from fencepost.storage.formats.file_names import FileKind
 from fencepost.storage.formats.indexes import CorruptIndex, decode_transactions
 
@@ -25,21 +23,15 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Entries that are missing, or that are not so."""
     for log in log_stretches(evidence):
         files = log.files(FileKind.TRANSACTION_INDEX)
-        parts = []
-        for base, stretch in log.by_segment.items():
-            content = files.get(base, b"")
-            entries: Entries | None = None
+        for base in log.segments:
             try:
-                decode_transactions(content, base)
-                entries = np.frombuffer(content, ENTRY)
+                decode_transactions(files.get(base, b""), base)
             except CorruptIndex as error:
                 yield _violation(log, base, f"the index makes no sense: {error}")
-            if stretch is not None:
-                parts.append(transaction_index_fold.summarize(stretch, entries))
+        parts = [each.index for each in log.folds.values() if each.index is not None]
         if parts:
-            for found in transaction_index_fold.verdict(
-                reduce(transaction_index_fold.merge, parts)
-            ):
+            summary = reduce(transaction_index_fold.merge, parts)
+            for found in transaction_index_fold.verdict(summary):
                 yield _violation(log, found.marker, _message(found))
 
 

@@ -37,10 +37,10 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Batches outside of their transaction, and what contradicts the coordinators."""
     summaries: list[tuple[LogStretches, TransactionSummary]] = []
     for log in log_stretches(evidence):
-        stretches = log.stretches
-        if not stretches:
+        folds = log.folds.values()
+        parts = [each.transactions for each in folds if each.transactions is not None]
+        if not parts:
             continue
-        parts = map(transaction_fold.summarize, stretches)
         summary = reduce(transaction_fold.merge, parts)
         summaries.append((log, summary))
         for found in summary.findings:

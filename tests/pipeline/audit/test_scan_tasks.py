@@ -1,0 +1,65 @@
+"""Segments are planned with those of all copies of their partition, whichever task found them."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencepost.pipeline.audit.metadata_rows import FoundSegments, MetadataRow, ScanShare
+from fencepost.pipeline.audit.scan_tasks import found_segments, plan_scan
+from fencepost.pipeline.datasource.schemas import Place
+from fencepost.pipeline.datasource.segments import SMALL_SEGMENTS_BYTES, SegmentFiles
+
+
+def segment(base: int, broker: int | None = 1, partition: int = 0, size: int = 100) -> SegmentFiles:
+    return SegmentFiles(
+        topic="t",
+        partition=partition,
+        place=Place.TIER if broker is None else Place.LOG,
+        broker=broker,
+        segment=base,
+        segment_id=f"id-{base}" if broker is None else None,
+        log=f"{broker}/t-{partition}/{base:020d}.log",
+        offset_index=None,
+        time_index=None,
+        size=size,
+        closed=True,
+    )
+
+
+def found() -> list[MetadataRow]:
+    """Of two brokers and of the tier; the copies roll where they like."""
+    return [
+        *found_segments([segment(0), segment(300), segment(0, partition=1)]),
+        *found_segments([segment(0, 2), segment(200, 2), segment(0, 2, partition=1)]),
+        *found_segments([segment(0, None), segment(100, None)]),
+    ]
+
+
+def test_those_of_a_partition_have_one_key() -> None:
+    rows = found()
+    assert [row.key for row in rows] == ["t-0", "t-1", "t-0", "t-1", "t-0"]
+    for row in rows:
+        assert isinstance(row.value, FoundSegments)
+        assert {f"{each.topic}-{each.partition}" for each in row.value.segments} == {row.key}
+
+
+def test_all_copies_are_cut_alike() -> None:
+    (row,) = plan_scan(found())
+    assert isinstance(row.value, ScanShare)
+    plans = {files.log: plan for files, plan in row.value.segments}
+    assert len(plans) == 8
+    assert plans[segment(0).log].cuts == (0, 100, 200)
+    assert plans[segment(300).log].cuts == (300,)
+    assert plans[segment(0, 2).log].cuts == (0, 100)
+    assert plans[segment(200, 2).log].cuts == (200, 300)
+    assert plans[segment(0, partition=1).log].cuts == (0,)
+
+
+@pytest.mark.parametrize("size", [100, SMALL_SEGMENTS_BYTES])
+def test_shares_do_not_depend_on_the_order_in_which_rows_come(size: int) -> None:
+    rows = found_segments(segment(base, 1, base % 3, size) for base in range(9))
+    forward = list(rows)
+    shares = list(plan_scan(forward))
+    assert shares == list(plan_scan(forward[::-1]))
+    assert len(shares) == (1 if size == 100 else 9)
+    assert len({row.key for row in shares}) == len(shares)
