@@ -94,10 +94,11 @@ def _followers_forget_producers() -> None:
 
 
 def _stop_without_a_word() -> None:
-    def wrong(cluster: Cluster, broker_id: int) -> None:
+    def wrong(cluster: Cluster, broker_id: int) -> Iterator[None]:
         cluster.brokers[broker_id].stop(crash=False)
+        yield
 
-    set_attribute(operator_actions, "stop", wrong)
+    set_attribute(operator_actions, "stopping", wrong)
 
 
 def _new_coordinators_read_nothing() -> None:

@@ -10,7 +10,7 @@ other. All other data may exist after a crash of the machine, or not, or in part
 """
 
 # A start names tens of thousands of files: to make a `Path` of each takes longer than the calls.
-# ruff: noqa: PTH105, PTH108, PTH116, PTH123, PTH208
+# ruff: noqa: PTH105, PTH108, PTH116, PTH208
 
 import errno
 import fcntl
@@ -355,8 +355,7 @@ class RealFileSystem:
 
     def read(self, path: PurePath) -> bytes:
         """All bytes of a file."""
-        with open(path, "rb", buffering=0) as file:
-            return file.readall()
+        return Path(path).read_bytes()
 
     def write_atomic(self, path: PurePath, data: Buffer, *, sync: bool) -> None:
         """Write a whole file so that a crash leaves the old one or the new one."""

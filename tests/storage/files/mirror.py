@@ -90,5 +90,13 @@ def all_records(log: Log) -> list[Record]:
 
 
 def as_kept(producers: Sequence[ProducerStateEntry]) -> list[ProducerStateEntry]:
-    """Producers as a snapshot file keeps them: with their last batch."""
-    return [replace(producer, batches=producer.batches[-1:]) for producer in producers]
+    """Producers as a snapshot file keeps them: with their last batch, and one time for both."""
+    return [
+        replace(
+            producer,
+            batches=tuple(
+                batch._replace(timestamp=producer.last_timestamp) for batch in producer.batches[-1:]
+            ),
+        )
+        for producer in producers
+    ]
