@@ -65,9 +65,22 @@ def add_descriptions() -> None:
     new = [model for model in made if model not in _described]
     for model in new:
         _add_descriptions(model)
-    for model in made if new else ():
-        model.model_rebuild(force=True)  # the schema may have been built without them
+    if new:
+        _rebuild(made)
     _described.update(new)
+
+
+def _rebuild(models: Sequence[type[BaseModel]]) -> None:
+    """Build the schemas again: they may have been built without the descriptions.
+
+    A schema has those of the models in it: none that is outdated may be left when the first is
+    built.
+    """
+    for model in models:
+        if "__pydantic_core_schema__" in model.__dict__:
+            del model.__pydantic_core_schema__
+    for model in models:
+        model.model_rebuild(force=True)
 
 
 def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:

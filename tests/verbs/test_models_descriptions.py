@@ -89,3 +89,16 @@ def test_a_model_that_is_made_later_is_described_as_well(tmp_path: Path) -> None
         "print(Later.model_fields['size'].description)\n"
     )
     assert run([sys.executable, "-W", "error", "-c", code]).lines == ["Bytes."]
+
+
+def test_models_in_models_are_described_whatever_was_built_before() -> None:
+    code = (
+        "from fencepost.verbs.answers.records import RecordsMissing\n"
+        "from fencepost.verbs.models import add_descriptions, all_models\n"
+        "for each in all_models():\n"
+        "    each.model_json_schema()\n"
+        "add_descriptions()\n"
+        "schema = RecordsMissing.model_json_schema()['$defs']['NearRecord']\n"
+        "print(schema['properties']['leader_epoch']['description'])\n"
+    )
+    assert run([sys.executable, "-c", code]).lines == ["In which it was appended."]

@@ -48,13 +48,20 @@ def end(
     version: int = 2,
     producer_id: int = 7,
     generated: int | None = 99,
+    is_completing: bool = False,
 ) -> TransactionMetadata | ErrorCode:
     wanted = TransactionEnd(
         producer=ProducerIdAndEpoch(producer_id=producer_id, epoch=epoch),
         commit=commit,
         client_version=version,
     )
-    return decide_end(current, wanted, now_ms=NOW_MS, generate_producer_id=lambda: generated)
+    return decide_end(
+        current,
+        wanted,
+        now_ms=NOW_MS,
+        generate_producer_id=lambda: generated,
+        is_completing=is_completing,
+    )
 
 
 def outcome(decision: TransactionMetadata | ErrorCode, *, commit: bool) -> object:
@@ -111,6 +118,23 @@ def test_before_version_2_the_state_alone_tells(
         assert outcome(decision, commit=commits) == expected
         for epoch in (EPOCH - 1, EPOCH + 1):
             assert end(current, epoch, commit=commits, version=version) is FENCED
+
+
+@pytest.mark.parametrize("state", [State.PREPARE_ABORT, State.PREPARE_COMMIT])
+@pytest.mark.parametrize("commit", [False, True])
+def test_while_markers_are_written_its_producer_waits_and_others_are_fenced(
+    state: State, commit: bool
+) -> None:
+    current = metadata(state)
+    for epoch, version, expected in (
+        (EPOCH, 2, BUSY),
+        (EPOCH - 1, 2, BUSY),
+        (EPOCH + 1, 2, FENCED),
+        (EPOCH, 1, BUSY),
+        (EPOCH - 1, 1, FENCED),
+    ):
+        decision = end(current, epoch, commit=commit, version=version, is_completing=True)
+        assert decision is expected
 
 
 @pytest.mark.parametrize("version", [0, 2])

@@ -195,7 +195,8 @@ def lose_directory(folder: Path) -> None:
 
 
 def lose_head(folder: Path) -> None:
-    segments = sorted(partition(folder, "kept-2").glob("*.log"))
+    logs = [partition(folder, f"kept-{index}") for index in range(_PARTITIONS)]
+    segments = max((sorted(each.glob("*.log")) for each in logs), key=len)
     assert len(segments) > 2
     damage.lose_segment(segments[0])
 
