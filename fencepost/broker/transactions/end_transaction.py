@@ -70,8 +70,8 @@ _OUTCOMES_BEFORE_BUMPS: Final[_Outcomes] = MappingProxyType(
         (_S.ONGOING, False): None,
         (_S.ONGOING, True): None,
         (_S.PREPARE_ABORT, False): _BUSY,
-        (_S.PREPARE_ABORT, True): _WRONG,
-        (_S.PREPARE_COMMIT, False): _WRONG,
+        (_S.PREPARE_ABORT, True): _BUSY,
+        (_S.PREPARE_COMMIT, False): _BUSY,
         (_S.PREPARE_COMMIT, True): _BUSY,
         (_S.COMPLETE_ABORT, False): _DONE,
         (_S.COMPLETE_ABORT, True): _WRONG,
@@ -86,10 +86,10 @@ _OUTCOMES: Final[_Outcomes] = MappingProxyType(
         (_S.EMPTY, True): _WRONG,
         (_S.ONGOING, False): None,
         (_S.ONGOING, True): None,
-        (_S.PREPARE_ABORT, False): _FENCED,
-        (_S.PREPARE_ABORT, True): _FENCED,
-        (_S.PREPARE_COMMIT, False): _FENCED,
-        (_S.PREPARE_COMMIT, True): _FENCED,
+        (_S.PREPARE_ABORT, False): _BUSY,
+        (_S.PREPARE_ABORT, True): _BUSY,
+        (_S.PREPARE_COMMIT, False): _BUSY,
+        (_S.PREPARE_COMMIT, True): _BUSY,
         (_S.COMPLETE_ABORT, False): None,
         (_S.COMPLETE_ABORT, True): _WRONG,
         (_S.COMPLETE_COMMIT, False): None,
@@ -115,16 +115,14 @@ def decide_end(
     *,
     now_ms: int,
     generate_producer_id: GenerateProducerId,
-    is_completing: bool = False,
 ) -> TransactionMetadata | ErrorCode:
     """The metadata of the ended transaction, or an error; NONE where it has been ended before.
 
-    :param is_completing: Whether markers of an earlier end are being written: its producer has to
-        wait for them, whatever it wants. Kafka's pending transition says so from before the answer
-        to that end on.
+    While the markers of an earlier end are being written its producer has to wait for them,
+    whatever it wants: Kafka's pending transition says so from before the answer to that end on.
     """
     decide = _outcome if end.bumps_epoch else _outcome_before_bumps
-    outcome = decide(current, end, is_completing)
+    outcome = decide(current, end)
     if not end.bumps_epoch:
         return current.prepared(end.state, now_ms) if outcome is None else outcome
     if outcome is not None:
@@ -149,26 +147,22 @@ def decide_abort(
     return _end_with_bump(current, state, server_version, now_ms, generate_producer_id)
 
 
-def _outcome_before_bumps(
-    current: TransactionMetadata, end: TransactionEnd, is_completing: bool
-) -> ErrorCode | None:
+def _outcome_before_bumps(current: TransactionMetadata, end: TransactionEnd) -> ErrorCode | None:
     if current.producer_id != end.producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if current.producer_epoch != end.producer.epoch:
         return ErrorCode.PRODUCER_FENCED
-    return _BUSY if is_completing else _OUTCOMES_BEFORE_BUMPS[current.state, end.commit]
+    return _OUTCOMES_BEFORE_BUMPS[current.state, end.commit]
 
 
-def _outcome(
-    current: TransactionMetadata, end: TransactionEnd, is_completing: bool
-) -> ErrorCode | None:
+def _outcome(current: TransactionMetadata, end: TransactionEnd) -> ErrorCode | None:
     rotated = _is_repeated_after_rotation(current, end.producer)
     if current.producer_id != end.producer.producer_id and not rotated:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if rotated or current.producer_epoch == end.producer.epoch + 1:
-        return _BUSY if is_completing else _OUTCOMES_OF_REPETITION[current.state, end.commit]
+        return _OUTCOMES_OF_REPETITION[current.state, end.commit]
     if current.producer_epoch == end.producer.epoch:
-        return _BUSY if is_completing else _OUTCOMES[current.state, end.commit]
+        return _OUTCOMES[current.state, end.commit]
     return ErrorCode.PRODUCER_FENCED
 
 

@@ -101,7 +101,6 @@ def end_transaction(
         end,
         now_ms=now_ms,
         generate_producer_id=shard.coordinator.generate_producer_id,
-        is_completing=current.state in PREPARING,
     )
     if not isinstance(decision, ErrorCode):
         producer = decision.completed(now_ms).producer if decision.bumps_epoch else NO_PRODUCER

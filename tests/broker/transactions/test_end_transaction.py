@@ -48,7 +48,6 @@ def end(
     version: int = 2,
     producer_id: int = 7,
     generated: int | None = 99,
-    is_completing: bool = False,
 ) -> TransactionMetadata | ErrorCode:
     wanted = TransactionEnd(
         producer=ProducerIdAndEpoch(producer_id=producer_id, epoch=epoch),
@@ -60,7 +59,6 @@ def end(
         wanted,
         now_ms=NOW_MS,
         generate_producer_id=lambda: generated,
-        is_completing=is_completing,
     )
 
 
@@ -76,8 +74,6 @@ def outcome(decision: TransactionMetadata | ErrorCode, *, commit: bool) -> objec
     [
         (State.EMPTY, FENCED, BUMPED, FENCED, WRONG),
         (State.ONGOING, FENCED, BUMPED, FENCED, BUMPED),
-        (State.PREPARE_ABORT, BUSY, FENCED, WRONG, FENCED),
-        (State.PREPARE_COMMIT, WRONG, FENCED, BUSY, FENCED),
         (State.COMPLETE_ABORT, DONE, BUMPED, WRONG, WRONG),
         (State.COMPLETE_COMMIT, WRONG, BUMPED, DONE, WRONG),
     ],
@@ -102,8 +98,6 @@ def test_with_version_2_the_epoch_tells_a_repetition_from_the_next_end(
     [
         (State.EMPTY, WRONG, WRONG),
         (State.ONGOING, PREPARED, PREPARED),
-        (State.PREPARE_ABORT, BUSY, WRONG),
-        (State.PREPARE_COMMIT, WRONG, BUSY),
         (State.COMPLETE_ABORT, DONE, WRONG),
         (State.COMPLETE_COMMIT, WRONG, DONE),
     ],
@@ -133,7 +127,7 @@ def test_while_markers_are_written_its_producer_waits_and_others_are_fenced(
         (EPOCH, 1, BUSY),
         (EPOCH - 1, 1, FENCED),
     ):
-        decision = end(current, epoch, commit=commit, version=version, is_completing=True)
+        decision = end(current, epoch, commit=commit, version=version)
         assert decision is expected
 
 
