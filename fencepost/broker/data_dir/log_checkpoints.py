@@ -139,11 +139,13 @@ class LogInventories:
 
     def write_changed(
         self, logs: Mapping[Key, FileLog], high_watermarks: Mapping[Key, int]
-    ) -> None:
-        """Write down the logs that have changed more than by appends."""
-        for key in sorted(self._changed):
+    ) -> Sequence[Key]:
+        """Write down the logs that have changed more than by appends; which they are."""
+        changed = sorted(self._changed)
+        for key in changed:
             self._put(key, logs.get(key), high_watermarks)
         self._file.flush()
+        return changed
 
     def write(self, logs: Mapping[Key, FileLog], high_watermarks: Mapping[Key, int]) -> None:
         """Write down all logs that have changed."""
@@ -343,8 +345,13 @@ class LogCheckpoints:
             self._soon(self._flush_inventory)
 
     def _flush_inventory(self) -> None:
+        """Write down which files logs have, and up to where compaction has been, as in Kafka."""
         self._inventory_is_due = False
-        self.inventory.write_changed(self._logs, self.offsets.high_watermarks)
+        for key in self.inventory.write_changed(self._logs, self.offsets.high_watermarks):
+            log = self._logs.get(key)
+            if log is not None:
+                self.offsets.record_cleaned(key, log)
+        self.offsets.write_cleaned()
 
     def _write_inventory(self) -> None:
         self.inventory.write(self._logs, self.offsets.high_watermarks)

@@ -70,12 +70,16 @@ class OffsetCheckpoints:
 
     def record_log_start(self, key: Key, log: FileLog) -> None:
         """Take note of where a log starts, and up to where it has been compacted."""
-        self.cleaned.pop(key, None)
-        if log.config.is_compacted and log.cleaned_until > 0:
-            self.cleaned[key] = log.cleaned_until
+        self.record_cleaned(key, log)
         self.log_starts.pop(key, None)
         if log.log_start_offset:
             self.log_starts[key] = log.log_start_offset
+
+    def record_cleaned(self, key: Key, log: FileLog) -> None:
+        """Take note of up to where a log has been compacted."""
+        self.cleaned.pop(key, None)
+        if log.config.is_compacted and log.cleaned_until > 0:
+            self.cleaned[key] = log.cleaned_until
 
     def remove(self, key: Key) -> None:
         """Say nothing more of a log."""
@@ -107,6 +111,10 @@ class OffsetCheckpoints:
     def write_log_starts(self) -> None:
         """Write ``log-start-offset-checkpoint`` and ``cleaner-offset-checkpoint``."""
         self._write_quietly(file_names.LOG_STARTS, self.log_starts)
+        self.write_cleaned()
+
+    def write_cleaned(self) -> None:
+        """Write ``cleaner-offset-checkpoint``."""
         self._write_quietly(file_names.CLEANER_OFFSETS, self.cleaned)
 
     def _all(self) -> tuple[tuple[str, Offsets], ...]:

@@ -36,6 +36,7 @@ from fencepost.storage.formats.file_names import (
 
 SMALL_FILES: Final = (file_names.META_PROPERTIES, *OFFSET_CHECKPOINTS)
 """What a listing has the bytes of."""
+_ENDS: Final = (file_names.HIGH_WATERMARKS, file_names.RECOVERY_POINTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,9 @@ class DirectoryListing:
     """Names of directories, those of partitions and others, in order."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Those of `SMALL_FILES` that are there and can be read."""
+    checkpointed_ns: int = 0
+    """When the newer one of the checkpoints of ends was written: high watermarks, recovery points.
+    0 without any."""
 
     @cached_property
     def partitions(self) -> Mapping[str, PartitionDirectory]:
@@ -127,6 +131,7 @@ def read_listing(path: Path, broker: int | None) -> DirectoryListing:
     :param broker: None where its logs are not read: then it may be one that can't be.
     :raises UnreadableSource: When it can't be read.
     """
+    checkpointed_ns = max(map(modified_ns, (path / name for name in _ENDS)))
     files = {name: data for name in SMALL_FILES if (data := _read(path / name)) is not None}
     try:
         names = sorted(each.name for each in path.iterdir() if each.is_dir())
@@ -141,7 +146,16 @@ def read_listing(path: Path, broker: int | None) -> DirectoryListing:
         clean=(path / file_names.CLEAN_SHUTDOWN).exists(),
         directories=tuple(names),
         files=files,
+        checkpointed_ns=checkpointed_ns,
     )
+
+
+def modified_ns(path: Path) -> int:
+    """When a file was written last, in nanoseconds since 1970-01-01 UTC; 0 where there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _read(path: Path) -> bytes | None:

@@ -43,6 +43,19 @@ def torn_write(log: ReplicaLog, topic_logs: IncarnationLogs, end: int) -> str | 
     return f"{reason}; others have what was committed"
 
 
+def not_written_yet(log: ReplicaLog) -> str | None:
+    """That the checkpoints of a broker that has not ended in order may tell of later records.
+
+    A file that was cut since is newer than the checkpoints.
+    """
+    if not log.metadata.unchanged_since_checkpoint:
+        return None
+    return (
+        f"broker {log.broker} has not ended in order, and its checkpoints are newer than the log's "
+        "end: as in a copy that was made while it ran, or after a loss of power"
+    )
+
+
 def other_copies(log: ReplicaLog, topic_logs: IncarnationLogs) -> list[OffsetSpan]:
     """What the other logs of a partition and the tier hold."""
     spans = [(each.start_offset, each.end_offset + 1) for each in topic_logs.tier]

@@ -164,6 +164,8 @@ class FoundReplicas:
     log_dir: LogDir
     is_fenceposts: bool
     """As `log_directories.is_fenceposts`."""
+    checkpointed_ns: int
+    """As `DirectoryListing.checkpointed_ns`."""
     replicas: tuple[CheckpointedReplica, ...]
 
 

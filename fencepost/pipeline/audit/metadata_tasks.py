@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from fencepost.pipeline.audit.coordinator_log import TOPIC as TRANSACTION_TOPIC
-from fencepost.pipeline.audit.directory_rule import read_listing
+from fencepost.pipeline.audit.directory_rule import modified_ns, read_listing
 from fencepost.pipeline.audit.directory_task import check_broker
 from fencepost.pipeline.audit.metadata_rows import (
     AssignedPart,
@@ -234,7 +234,12 @@ def _replicas_in(
     is_own = is_fenceposts(log_dir.path)
     while some := tuple(islice(replicas, _REPLICAS)):
         yield MetadataRow(
-            value=FoundReplicas(log_dir=log_dir, is_fenceposts=is_own, replicas=some),
+            value=FoundReplicas(
+                log_dir=log_dir,
+                is_fenceposts=is_own,
+                checkpointed_ns=listing.checkpointed_ns,
+                replicas=some,
+            ),
             key=str(log_dir.path / some[0].name),
         )
     for key in {*high_watermarks, *recovery_points, *cleaned} - set(named.values()):
@@ -301,7 +306,7 @@ def list_replicas(wanted: Wanted, found: FoundReplicas) -> Iterator[MetadataRow]
         files = replica_segment_files(replica)
         if wanted.is_audited(replica.topic):
             part = ReplicaPart(
-                replica=_replica_metadata(replica, each, is_fenceposts=found.is_fenceposts),
+                replica=_replica_metadata(replica, each, found),
                 is_cleaned=each.is_cleaned,
             )
             yield MetadataRow(value=part, partition=(replica.topic, replica.partition))
@@ -314,7 +319,7 @@ def list_replicas(wanted: Wanted, found: FoundReplicas) -> Iterator[MetadataRow]
 
 
 def _replica_metadata(
-    replica: Replica, checkpointed: CheckpointedReplica, *, is_fenceposts: bool
+    replica: Replica, checkpointed: CheckpointedReplica, found: FoundReplicas
 ) -> ReplicaMetadata:
     epochs = _read(replica.path / file_names.LEADER_EPOCHS, decode_epochs)
     topic_id = _read(replica.path / file_names.PARTITION_METADATA, decode_partition_metadata)
@@ -329,9 +334,14 @@ def _replica_metadata(
         topic_id=None if topic_id is None else format_uuid(topic_id),
         leftovers=replica.leftovers,
         replaced=replica.replaced,
-        epochs_cut_first=is_fenceposts,
+        epochs_cut_first=found.is_fenceposts,
         snapshots=tuple(
             int(path.stem) for segment in replica.segments for path in segment.snapshots
+        ),
+        unchanged_since_checkpoint=(
+            not replica.log_dir.clean
+            and bool(replica.segments)
+            and modified_ns(replica.segments[-1].log) <= found.checkpointed_ns
         ),
     )
 

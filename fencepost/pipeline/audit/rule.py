@@ -55,6 +55,9 @@ class ReplicaMetadata:
     Kafka cuts them in memory, and the file a little later."""
     snapshots: tuple[int, ...] | None = None
     """Offsets of the producer snapshots, by the names of the files; None where it is not known."""
+    unchanged_since_checkpoint: bool = False
+    """Whether its broker has not ended in order, and the active segment was written last before the
+    checkpoints were."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

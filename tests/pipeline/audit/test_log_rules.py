@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from fencepost.pipeline.audit.lineage.model import Truncation
-from fencepost.pipeline.audit.rule import Violation
+from fencepost.pipeline.audit.rule import Missing, Violation
 from fencepost.protocol.records import iter_headers
 from fencepost.storage.formats.checkpoints import decode_offsets, encode_offsets
 from tests.pipeline.audit import damage
@@ -173,6 +174,21 @@ def test_what_was_committed_may_be_missing_after_a_crash_where_others_have_it(
         damage.cut_last(killed.segments(broker, "plain")[-1])
     short = of_rule("torn-tail", killed.audit("plain"))
     assert [each.explanation for each in short] == [None] * 3
+
+
+def test_checkpoints_that_were_copied_after_the_logs_tell_of_no_loss(killed: Left) -> None:
+    """A broker that runs while it is copied has them so. A log that was cut since is newer."""
+    logs = [killed.segments(broker, "plain")[-1] for broker in (1, 2, 3)]
+    for log in logs:
+        damage.cut_last(log)
+        os.utime(log, (0, 0))
+    short = of_rule("torn-tail", killed.audit("plain"))
+    assert all("its checkpoints are newer" in (each.explanation or "") for each in short)
+    assert [each.missing for each in short] == [None] * 3
+    os.utime(logs[0])
+    short = of_rule("torn-tail", killed.audit("plain"))
+    assert [each.missing for each in short] == [Missing.FROM_COPY, None, None]
+    assert [each.explanation is None for each in short] == [True, False, False]
 
 
 def test_what_was_durable_is_missing(killed: Left) -> None:

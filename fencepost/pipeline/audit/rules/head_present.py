@@ -57,18 +57,19 @@ def _violation(
         message += (
             f"; {' and '.join(holders)} {'has' if len(holders) == 1 else 'have'} what is between"
         )
+    explanation = _explanation(evidence, log, topic_logs, is_held=bool(holders))
     return Violation(
         rule=NAME,
         topic=evidence.topic,
         partition=evidence.partition,
         message=message,
-        explanation=_explanation(evidence, log, topic_logs, is_held=bool(holders)),
+        explanation=explanation,
         broker=log.broker,
         place=Place.LOG,
         segment=first,
         offset=start,
         end_offset=first,
-        missing=Missing.FROM_COPY,
+        missing=Missing.FROM_COPY if explanation is None else None,
     )
 
 

@@ -16,6 +16,7 @@ from fencepost.pipeline.audit.explanations import (
     committed_loss,
     left_over,
     lost_disk,
+    not_written_yet,
     torn_write,
     unclean_shutdown,
 )
@@ -59,21 +60,22 @@ def _torn(
     batches = log.batches
     ends = batches.last[batches.segment == row["segment"]]
     end = int(ends.max()) + 1 if len(ends) else int(row["segment"])
-    message, explanation = row["message"], torn_write(log, topic_logs, end)
+    message, explanation, not_yet = row["message"], torn_write(log, topic_logs, end), None
     until = log.checkpointed_end
     if row["segment"] != log.active:
         until = min(each for each in log.metadata.segments if each > row["segment"])
     elif end < until:
         message += f"; {_too_early(log, end)}"
+        not_yet = not_written_yet(log) if explanation is None else None
     return row_violation(
         NAME,
         evidence,
         row,
         message=message,
-        explanation=explanation,
+        explanation=explanation or not_yet,
         offset=end,
         end_offset=until if until > end else None,
-        missing=Missing.FROM_COPY if until > end else None,
+        missing=Missing.FROM_COPY if until > end and not_yet is None else None,
     )
 
 
@@ -88,23 +90,25 @@ def _ends_too_early(
         or pc.any(pc.is_in(log.rows["problem"], pa.array(UNTRUSTED_PROBLEMS))).as_py()
     ):
         return
+    explanation = (
+        _truncated(evidence, log, topic_logs, end)
+        or torn_write(log, topic_logs, end)
+        or lost_disk(log, evidence.traces)
+        or left_over(evidence, log)
+    )
+    not_yet = not_written_yet(log) if explanation is None else None
     yield Violation(
         rule=NAME,
         topic=evidence.topic,
         partition=evidence.partition,
         message=_too_early(log, end),
-        explanation=(
-            _truncated(evidence, log, topic_logs, end)
-            or torn_write(log, topic_logs, end)
-            or lost_disk(log, evidence.traces)
-            or left_over(evidence, log)
-        ),
+        explanation=explanation or not_yet,
         broker=log.broker,
         place=Place.LOG,
         segment=log.active,
         offset=end,
         end_offset=expected,
-        missing=Missing.FROM_COPY,
+        missing=Missing.FROM_COPY if not_yet is None else None,
     )
 
 
