@@ -5,11 +5,8 @@ and publishes it to the brokers. Elections are its decision alone.
 """
 
 import random
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from fencepost.broker.configs.effective_configs import TopicSettings
@@ -19,9 +16,9 @@ from fencepost.broker.controller.elections import (
     change_partition,
     elect_leader,
     is_clean_leader,
-    without_failed,
 )
 from fencepost.broker.controller.elr_configs import elr_configs
+from fencepost.broker.controller.evaluations import Evaluations
 from fencepost.broker.controller.quorum import without_voter
 from fencepost.broker.controller.requests import IsrProposal, proposal_error
 from fencepost.broker.controller.topic_changes import (
@@ -47,8 +44,6 @@ from fencepost.broker.metadata.image import (
 )
 from fencepost.protocol.errors import ErrorCode
 
-PARTITIONS_IN_A_TURN: Final = 150
-"""That are evaluated in one turn when a broker comes or goes."""
 Publish = Callable[[ClusterImage, frozenset[str]], None]
 """Takes a new image and the names of the topics that changed in it."""
 
@@ -90,9 +85,7 @@ class Controller:
         self._settings = settings
         self._rng = rng
         self._publish = publish
-        self._in_later_turn = in_later_turn or _call_now
-        self._evaluations: deque[_Evaluation] = deque()
-        """Partitions that are to be evaluated, as brokers came or went."""
+        self._evaluations = Evaluations(self, in_later_turn or _call_now)
         self._planner: TopicPlanner | None = None
         """Of the image for which it was needed last."""
         self._next_producer_id = 0
@@ -332,54 +325,14 @@ class Controller:
         self._set_broker(replace(broker, fenced=True), leaves=True, is_registered=False)
 
     def _set_broker(self, broker: BrokerImage, *, leaves: bool, is_registered: bool = True) -> None:
-        """A broker comes or goes: every partition of which it has a replica is evaluated again.
-
-        Where they are very many, some are in this turn and the others in the next ones, each turn
-        with an image of its own. As in Kafka, where they are in several batches of records, a
-        partition may have a leader meanwhile that is fenced.
-        """
+        """A broker comes or goes: every partition of which it has a replica is evaluated again."""
         self.finish_evaluations()
         self.image = with_registration(self.image, broker, is_registered=is_registered)
-        held = deque(
-            (name, index)
-            for name, index, partition in self._partitions(self.image.topics)
-            if broker.broker_id in partition.replicas
-        )
-        evaluation = _Evaluation(broker_id=broker.broker_id, leaves=leaves, left=held)
-        self.update_partitions(self._evaluated(evaluation))
-        if held:
-            self._evaluations.append(evaluation)
-            self._in_later_turn(self._evaluate_some)
+        self._evaluations.begin(broker.broker_id, leaves=leaves)
 
     def finish_evaluations(self) -> None:
         """Evaluate at once what is left for later turns, as a broker came or went."""
-        while self._evaluations:
-            self._evaluate_some()
-
-    def _evaluate_some(self) -> None:
-        if self._evaluations:
-            evaluation = self._evaluations[0]
-            touched = self._evaluated(evaluation)
-            if evaluation.left:
-                self._in_later_turn(self._evaluate_some)
-            else:
-                self._evaluations.popleft()
-            if touched:
-                self.update_partitions(touched)
-
-    def _evaluated(self, evaluation: "_Evaluation") -> dict[tuple[str, int], PartitionImage]:
-        """The next of the partitions that are left, as far as they change."""
-        broker_id, leaves = evaluation.broker_id, evaluation.leaves
-        touched = {}
-        for _ in range(min(PARTITIONS_IN_A_TURN, len(evaluation.left))):
-            name, index = evaluation.left.popleft()
-            partition = self.image.partition(name, index)
-            if partition is not None and broker_id in partition.replicas:
-                before = partition if leaves else without_failed(partition, broker_id)
-                after = self.reevaluated(name, before, (broker_id,) if leaves else ())
-                if after is not partition:
-                    touched[name, index] = after
-        return touched
+        self._evaluations.finish()
 
     def reevaluated(
         self, topic: str, partition: PartitionImage, gone: Collection[int] = ()
@@ -519,15 +472,6 @@ class Controller:
                 settled[name, index] = after
         if settled:
             self.update_partitions(settled)
-
-
-class _Evaluation(Struct, kw_only=True):
-    """A broker came or went."""
-
-    broker_id: int
-    leaves: bool
-    left: deque[tuple[str, int]]
-    """The partitions that are not evaluated yet, by topic and index."""
 
 
 def _call_now(callback: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from fencepost.broker.controller import Fence
-from fencepost.broker.controller.controller import PARTITIONS_IN_A_TURN
+from fencepost.broker.controller.evaluations import PARTITIONS_IN_A_TURN
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.node import operator_actions
 from tests.harness.driver import Driver
