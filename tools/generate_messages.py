@@ -219,7 +219,7 @@ def ordered(side: dict[str, Struct]) -> dict[str, Struct]:
 
 
 def render_struct(struct: Struct, oldest: int, newest: int) -> str:
-    lines = [f"class {struct.name}(Struct, frozen=True, kw_only=True):"]
+    lines = [f"class {struct.name}(Struct, frozen=True, kw_only=True, gc=False):"]
     for name, member in struct.members.items():
         versions = member.draft or span(member.versions, oldest, newest)
         note = f"  # {versions}" if versions else ""

@@ -123,7 +123,7 @@ class Exchange(Struct, eq=False):
         return any(text in chunk for chunk in (self.frame, *heads) for text in texts)
 
 
-class BrokerExchange(Struct, eq=False):
+class BrokerExchange(Struct, eq=False, gc=False):
     """One request of a broker to another and its response, as messages."""
 
     time_ms: int

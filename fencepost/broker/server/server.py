@@ -232,7 +232,7 @@ class Server:
         for _ in steps:
             goes_on = True
             while goes_on:
-                goes_on = self.cluster.scheduler.run_turn()
+                goes_on = self._driver.run_turn()
                 await asyncio.sleep(0)
 
     def _stop_listening(self, broker_id: int, *, abruptly: bool) -> None:

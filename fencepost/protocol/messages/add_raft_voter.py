@@ -8,13 +8,13 @@ from uuid import UUID
 from msgspec import Struct
 
 
-class Listener(Struct, frozen=True, kw_only=True):
+class Listener(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""
     host: str = ""
     port: int = 0
 
 
-class AddRaftVoterRequest(Struct, frozen=True, kw_only=True):
+class AddRaftVoterRequest(Struct, frozen=True, kw_only=True, gc=False):
     cluster_id: str | None = ""
     timeout_ms: int = 0
     voter_id: int = 0
@@ -23,7 +23,7 @@ class AddRaftVoterRequest(Struct, frozen=True, kw_only=True):
     ack_when_committed: bool = True  # v1+
 
 
-class AddRaftVoterResponse(Struct, frozen=True, kw_only=True):
+class AddRaftVoterResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""

@@ -6,12 +6,12 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class ScramCredentialDeletion(Struct, frozen=True, kw_only=True):
+class ScramCredentialDeletion(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""
     mechanism: int = 0
 
 
-class ScramCredentialUpsertion(Struct, frozen=True, kw_only=True):
+class ScramCredentialUpsertion(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""
     mechanism: int = 0
     iterations: int = 0
@@ -19,17 +19,17 @@ class ScramCredentialUpsertion(Struct, frozen=True, kw_only=True):
     salted_password: bytes = b""
 
 
-class AlterUserScramCredentialsRequest(Struct, frozen=True, kw_only=True):
+class AlterUserScramCredentialsRequest(Struct, frozen=True, kw_only=True, gc=False):
     deletions: tuple[ScramCredentialDeletion, ...] = ()
     upsertions: tuple[ScramCredentialUpsertion, ...] = ()
 
 
-class AlterUserScramCredentialsResult(Struct, frozen=True, kw_only=True):
+class AlterUserScramCredentialsResult(Struct, frozen=True, kw_only=True, gc=False):
     user: str = ""
     error_code: int = 0
     error_message: str | None = ""
 
 
-class AlterUserScramCredentialsResponse(Struct, frozen=True, kw_only=True):
+class AlterUserScramCredentialsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     results: tuple[AlterUserScramCredentialsResult, ...] = ()

@@ -6,19 +6,19 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class CreatableRenewers(Struct, frozen=True, kw_only=True):
+class CreatableRenewers(Struct, frozen=True, kw_only=True, gc=False):
     principal_type: str = ""
     principal_name: str = ""
 
 
-class CreateDelegationTokenRequest(Struct, frozen=True, kw_only=True):
+class CreateDelegationTokenRequest(Struct, frozen=True, kw_only=True, gc=False):
     renewers: tuple[CreatableRenewers, ...] = ()
     max_lifetime_ms: int = 0
     owner_principal_type: str | None = ""  # v3+
     owner_principal_name: str | None = ""  # v3+
 
 
-class CreateDelegationTokenResponse(Struct, frozen=True, kw_only=True):
+class CreateDelegationTokenResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     principal_type: str = ""
     principal_name: str = ""

@@ -8,17 +8,17 @@ from uuid import UUID
 from msgspec import Struct
 
 
-class CreatableReplicaAssignment(Struct, frozen=True, kw_only=True):
+class CreatableReplicaAssignment(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int = 0
     broker_ids: tuple[int, ...] = ()
 
 
-class CreatableTopicConfig(Struct, frozen=True, kw_only=True):
+class CreatableTopicConfig(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""
     value: str | None = ""
 
 
-class CreatableTopic(Struct, frozen=True, kw_only=True):
+class CreatableTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""
     num_partitions: int = 0
     replication_factor: int = 0
@@ -26,13 +26,13 @@ class CreatableTopic(Struct, frozen=True, kw_only=True):
     configs: tuple[CreatableTopicConfig, ...] = ()
 
 
-class CreateTopicsRequest(Struct, frozen=True, kw_only=True):
+class CreateTopicsRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[CreatableTopic, ...] = ()
     timeout_ms: int = 60000
     validate_only: bool = False
 
 
-class CreatableTopicConfigs(Struct, frozen=True, kw_only=True):
+class CreatableTopicConfigs(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""  # v5+
     value: str | None = ""  # v5+
     read_only: bool = False  # v5+
@@ -40,7 +40,7 @@ class CreatableTopicConfigs(Struct, frozen=True, kw_only=True):
     is_sensitive: bool = False  # v5+
 
 
-class CreatableTopicResult(Struct, frozen=True, kw_only=True):
+class CreatableTopicResult(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""
     error_code: int = 0
     error_message: str | None = ""
@@ -51,6 +51,6 @@ class CreatableTopicResult(Struct, frozen=True, kw_only=True):
     topic_id: UUID | None = None  # v7+
 
 
-class CreateTopicsResponse(Struct, frozen=True, kw_only=True):
+class CreateTopicsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     topics: tuple[CreatableTopicResult, ...] = ()

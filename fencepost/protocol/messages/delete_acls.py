@@ -6,7 +6,7 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class DeleteAclsFilter(Struct, frozen=True, kw_only=True):
+class DeleteAclsFilter(Struct, frozen=True, kw_only=True, gc=False):
     resource_type_filter: int = 0
     resource_name_filter: str | None = ""
     pattern_type_filter: int = 3
@@ -16,11 +16,11 @@ class DeleteAclsFilter(Struct, frozen=True, kw_only=True):
     permission_type: int = 0
 
 
-class DeleteAclsRequest(Struct, frozen=True, kw_only=True):
+class DeleteAclsRequest(Struct, frozen=True, kw_only=True, gc=False):
     filters: tuple[DeleteAclsFilter, ...] = ()
 
 
-class DeleteAclsMatchingAcl(Struct, frozen=True, kw_only=True):
+class DeleteAclsMatchingAcl(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     error_message: str | None = ""
     resource_type: int = 0
@@ -32,12 +32,12 @@ class DeleteAclsMatchingAcl(Struct, frozen=True, kw_only=True):
     permission_type: int = 0
 
 
-class DeleteAclsFilterResult(Struct, frozen=True, kw_only=True):
+class DeleteAclsFilterResult(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     error_message: str | None = ""
     matching_acls: tuple[DeleteAclsMatchingAcl, ...] = ()
 
 
-class DeleteAclsResponse(Struct, frozen=True, kw_only=True):
+class DeleteAclsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     filter_results: tuple[DeleteAclsFilterResult, ...] = ()

@@ -6,7 +6,7 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class DescribeAclsRequest(Struct, frozen=True, kw_only=True):
+class DescribeAclsRequest(Struct, frozen=True, kw_only=True, gc=False):
     resource_type_filter: int = 0
     resource_name_filter: str | None = ""
     pattern_type_filter: int = 3
@@ -16,21 +16,21 @@ class DescribeAclsRequest(Struct, frozen=True, kw_only=True):
     permission_type: int = 0
 
 
-class AclDescription(Struct, frozen=True, kw_only=True):
+class AclDescription(Struct, frozen=True, kw_only=True, gc=False):
     principal: str = ""
     host: str = ""
     operation: int = 0
     permission_type: int = 0
 
 
-class DescribeAclsResource(Struct, frozen=True, kw_only=True):
+class DescribeAclsResource(Struct, frozen=True, kw_only=True, gc=False):
     resource_type: int = 0
     resource_name: str = ""
     pattern_type: int = 3
     acls: tuple[AclDescription, ...] = ()
 
 
-class DescribeAclsResponse(Struct, frozen=True, kw_only=True):
+class DescribeAclsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""

@@ -6,25 +6,25 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class DescribeConfigsResource(Struct, frozen=True, kw_only=True):
+class DescribeConfigsResource(Struct, frozen=True, kw_only=True, gc=False):
     resource_type: int = 0
     resource_name: str = ""
     configuration_keys: tuple[str, ...] | None = ()
 
 
-class DescribeConfigsRequest(Struct, frozen=True, kw_only=True):
+class DescribeConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
     resources: tuple[DescribeConfigsResource, ...] = ()
     include_synonyms: bool = False
     include_documentation: bool = False  # v3+
 
 
-class DescribeConfigsSynonym(Struct, frozen=True, kw_only=True):
+class DescribeConfigsSynonym(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""
     value: str | None = ""
     source: int = 0
 
 
-class DescribeConfigsResourceResult(Struct, frozen=True, kw_only=True):
+class DescribeConfigsResourceResult(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""
     value: str | None = ""
     read_only: bool = False
@@ -35,7 +35,7 @@ class DescribeConfigsResourceResult(Struct, frozen=True, kw_only=True):
     documentation: str | None = ""  # v3+
 
 
-class DescribeConfigsResult(Struct, frozen=True, kw_only=True):
+class DescribeConfigsResult(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     error_message: str | None = ""
     resource_type: int = 0
@@ -43,6 +43,6 @@ class DescribeConfigsResult(Struct, frozen=True, kw_only=True):
     configs: tuple[DescribeConfigsResourceResult, ...] = ()
 
 
-class DescribeConfigsResponse(Struct, frozen=True, kw_only=True):
+class DescribeConfigsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     results: tuple[DescribeConfigsResult, ...] = ()

@@ -6,12 +6,12 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class DescribeGroupsRequest(Struct, frozen=True, kw_only=True):
+class DescribeGroupsRequest(Struct, frozen=True, kw_only=True, gc=False):
     groups: tuple[str, ...] = ()
     include_authorized_operations: bool = False  # v3+
 
 
-class DescribedGroupMember(Struct, frozen=True, kw_only=True):
+class DescribedGroupMember(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str = ""
     client_id: str = ""
     client_host: str = ""
@@ -20,7 +20,7 @@ class DescribedGroupMember(Struct, frozen=True, kw_only=True):
     group_instance_id: str | None = None  # v4+
 
 
-class DescribedGroup(Struct, frozen=True, kw_only=True):
+class DescribedGroup(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     group_id: str = ""
     group_state: str = ""
@@ -31,6 +31,6 @@ class DescribedGroup(Struct, frozen=True, kw_only=True):
     error_message: str | None = None  # v6+
 
 
-class DescribeGroupsResponse(Struct, frozen=True, kw_only=True):
+class DescribeGroupsResponse(Struct, frozen=True, kw_only=True, gc=False):
     groups: tuple[DescribedGroup, ...] = ()
     throttle_time_ms: int = 0  # v1+

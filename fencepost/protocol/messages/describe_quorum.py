@@ -8,20 +8,20 @@ from uuid import UUID
 from msgspec import Struct
 
 
-class PartitionData(Struct, frozen=True, kw_only=True):
+class PartitionData(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int = 0
 
 
-class TopicData(Struct, frozen=True, kw_only=True):
+class TopicData(Struct, frozen=True, kw_only=True, gc=False):
     topic_name: str = ""
     partitions: tuple[PartitionData, ...] = ()
 
 
-class DescribeQuorumRequest(Struct, frozen=True, kw_only=True):
+class DescribeQuorumRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[TopicData, ...] = ()
 
 
-class ReplicaState(Struct, frozen=True, kw_only=True):
+class ReplicaState(Struct, frozen=True, kw_only=True, gc=False):
     replica_id: int = 0
     log_end_offset: int = 0
     last_fetch_timestamp: int = -1  # v1+
@@ -29,7 +29,7 @@ class ReplicaState(Struct, frozen=True, kw_only=True):
     replica_directory_id: UUID | None = None  # v2+
 
 
-class ResponsePartitionData(Struct, frozen=True, kw_only=True):
+class ResponsePartitionData(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int = 0
     error_code: int = 0
     leader_id: int = 0
@@ -40,23 +40,23 @@ class ResponsePartitionData(Struct, frozen=True, kw_only=True):
     error_message: str | None = ""  # v2+
 
 
-class ResponseTopicData(Struct, frozen=True, kw_only=True):
+class ResponseTopicData(Struct, frozen=True, kw_only=True, gc=False):
     topic_name: str = ""
     partitions: tuple[ResponsePartitionData, ...] = ()
 
 
-class Listener(Struct, frozen=True, kw_only=True):
+class Listener(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""  # v2+
     host: str = ""  # v2+
     port: int = 0  # v2+
 
 
-class Node(Struct, frozen=True, kw_only=True):
+class Node(Struct, frozen=True, kw_only=True, gc=False):
     node_id: int = 0  # v2+
     listeners: tuple[Listener, ...] = ()  # v2+
 
 
-class DescribeQuorumResponse(Struct, frozen=True, kw_only=True):
+class DescribeQuorumResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     topics: tuple[ResponseTopicData, ...] = ()
     error_message: str | None = ""  # v2+

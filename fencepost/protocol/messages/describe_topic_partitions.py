@@ -8,22 +8,22 @@ from uuid import UUID
 from msgspec import Struct
 
 
-class TopicRequest(Struct, frozen=True, kw_only=True):
+class TopicRequest(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""
 
 
-class Cursor(Struct, frozen=True, kw_only=True):
+class Cursor(Struct, frozen=True, kw_only=True, gc=False):
     topic_name: str = ""
     partition_index: int = 0
 
 
-class DescribeTopicPartitionsRequest(Struct, frozen=True, kw_only=True):
+class DescribeTopicPartitionsRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[TopicRequest, ...] = ()
     response_partition_limit: int = 2000
     cursor: Cursor | None = None
 
 
-class DescribeTopicPartitionsResponsePartition(Struct, frozen=True, kw_only=True):
+class DescribeTopicPartitionsResponsePartition(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     partition_index: int = 0
     leader_id: int = 0
@@ -35,7 +35,7 @@ class DescribeTopicPartitionsResponsePartition(Struct, frozen=True, kw_only=True
     offline_replicas: tuple[int, ...] = ()
 
 
-class DescribeTopicPartitionsResponseTopic(Struct, frozen=True, kw_only=True):
+class DescribeTopicPartitionsResponseTopic(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     name: str | None = ""
     topic_id: UUID | None = None
@@ -44,7 +44,7 @@ class DescribeTopicPartitionsResponseTopic(Struct, frozen=True, kw_only=True):
     topic_authorized_operations: int = -2147483648
 
 
-class DescribeTopicPartitionsResponse(Struct, frozen=True, kw_only=True):
+class DescribeTopicPartitionsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = ()
     next_cursor: Cursor | None = None

@@ -6,16 +6,16 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class DescribeTransactionsRequest(Struct, frozen=True, kw_only=True):
+class DescribeTransactionsRequest(Struct, frozen=True, kw_only=True, gc=False):
     transactional_ids: tuple[str, ...] = ()
 
 
-class TopicData(Struct, frozen=True, kw_only=True):
+class TopicData(Struct, frozen=True, kw_only=True, gc=False):
     topic: str = ""
     partitions: tuple[int, ...] = ()
 
 
-class TransactionState(Struct, frozen=True, kw_only=True):
+class TransactionState(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     transactional_id: str = ""
     transaction_state: str = ""
@@ -26,6 +26,6 @@ class TransactionState(Struct, frozen=True, kw_only=True):
     topics: tuple[TopicData, ...] = ()
 
 
-class DescribeTransactionsResponse(Struct, frozen=True, kw_only=True):
+class DescribeTransactionsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     transaction_states: tuple[TransactionState, ...] = ()

@@ -10,7 +10,7 @@ from msgspec import Struct
 from fencepost.protocol.byte_utils import Buffer
 
 
-class FetchPartition(Struct, frozen=True, kw_only=True):
+class FetchPartition(Struct, frozen=True, kw_only=True, gc=False):
     partition: int = 0
     fetch_offset: int = 0
     partition_max_bytes: int = 0
@@ -21,24 +21,24 @@ class FetchPartition(Struct, frozen=True, kw_only=True):
     high_watermark: int = 9223372036854775807  # v18+
 
 
-class FetchTopic(Struct, frozen=True, kw_only=True):
+class FetchTopic(Struct, frozen=True, kw_only=True, gc=False):
     topic: str = ""  # v4-v12
     partitions: tuple[FetchPartition, ...] = ()
     topic_id: UUID | None = None  # v13+
 
 
-class ForgottenTopic(Struct, frozen=True, kw_only=True):
+class ForgottenTopic(Struct, frozen=True, kw_only=True, gc=False):
     topic: str = ""  # v7-v12
     partitions: tuple[int, ...] = ()  # v7+
     topic_id: UUID | None = None  # v13+
 
 
-class ReplicaState(Struct, frozen=True, kw_only=True):
+class ReplicaState(Struct, frozen=True, kw_only=True, gc=False):
     replica_id: int = -1  # v15+
     replica_epoch: int = -1  # v15+
 
 
-class FetchRequest(Struct, frozen=True, kw_only=True):
+class FetchRequest(Struct, frozen=True, kw_only=True, gc=False):
     replica_id: int = -1  # v4-v14
     max_wait_ms: int = 0
     min_bytes: int = 0
@@ -53,27 +53,27 @@ class FetchRequest(Struct, frozen=True, kw_only=True):
     replica_state: ReplicaState = ReplicaState()  # v15+
 
 
-class AbortedTransaction(Struct, frozen=True, kw_only=True):
+class AbortedTransaction(Struct, frozen=True, kw_only=True, gc=False):
     producer_id: int = 0
     first_offset: int = 0
 
 
-class EpochEndOffset(Struct, frozen=True, kw_only=True):
+class EpochEndOffset(Struct, frozen=True, kw_only=True, gc=False):
     epoch: int = -1  # v12+
     end_offset: int = -1  # v12+
 
 
-class LeaderIdAndEpoch(Struct, frozen=True, kw_only=True):
+class LeaderIdAndEpoch(Struct, frozen=True, kw_only=True, gc=False):
     leader_id: int = -1  # v12+
     leader_epoch: int = -1  # v12+
 
 
-class SnapshotId(Struct, frozen=True, kw_only=True):
+class SnapshotId(Struct, frozen=True, kw_only=True, gc=False):
     end_offset: int = -1  # v12+
     epoch: int = -1  # v12+
 
 
-class PartitionData(Struct, frozen=True, kw_only=True):
+class PartitionData(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int = 0
     error_code: int = 0
     high_watermark: int = 0
@@ -87,20 +87,20 @@ class PartitionData(Struct, frozen=True, kw_only=True):
     snapshot_id: SnapshotId = SnapshotId()  # v12+
 
 
-class FetchableTopicResponse(Struct, frozen=True, kw_only=True):
+class FetchableTopicResponse(Struct, frozen=True, kw_only=True, gc=False):
     topic: str = ""  # v4-v12
     partitions: tuple[PartitionData, ...] = ()
     topic_id: UUID | None = None  # v13+
 
 
-class NodeEndpoint(Struct, frozen=True, kw_only=True):
+class NodeEndpoint(Struct, frozen=True, kw_only=True, gc=False):
     node_id: int = 0  # v16+
     host: str = ""  # v16+
     port: int = 0  # v16+
     rack: str | None = None  # v16+
 
 
-class FetchResponse(Struct, frozen=True, kw_only=True):
+class FetchResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     responses: tuple[FetchableTopicResponse, ...] = ()
     error_code: int = 0  # v7+

@@ -6,13 +6,13 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class FindCoordinatorRequest(Struct, frozen=True, kw_only=True):
+class FindCoordinatorRequest(Struct, frozen=True, kw_only=True, gc=False):
     key: str = ""  # v0-v3
     key_type: int = 0  # v1+
     coordinator_keys: tuple[str, ...] = ()  # v4+
 
 
-class Coordinator(Struct, frozen=True, kw_only=True):
+class Coordinator(Struct, frozen=True, kw_only=True, gc=False):
     key: str = ""  # v4+
     node_id: int = 0  # v4+
     host: str = ""  # v4+
@@ -21,7 +21,7 @@ class Coordinator(Struct, frozen=True, kw_only=True):
     error_message: str | None = ""  # v4+
 
 
-class FindCoordinatorResponse(Struct, frozen=True, kw_only=True):
+class FindCoordinatorResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0  # v0-v3
     node_id: int = 0  # v0-v3
     host: str = ""  # v0-v3

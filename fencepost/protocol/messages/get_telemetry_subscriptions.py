@@ -8,11 +8,11 @@ from uuid import UUID
 from msgspec import Struct
 
 
-class GetTelemetrySubscriptionsRequest(Struct, frozen=True, kw_only=True):
+class GetTelemetrySubscriptionsRequest(Struct, frozen=True, kw_only=True, gc=False):
     client_instance_id: UUID | None = None
 
 
-class GetTelemetrySubscriptionsResponse(Struct, frozen=True, kw_only=True):
+class GetTelemetrySubscriptionsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     error_code: int = 0
     client_instance_id: UUID | None = None

@@ -6,30 +6,30 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class AlterableConfig(Struct, frozen=True, kw_only=True):
+class AlterableConfig(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""
     config_operation: int = 0
     value: str | None = ""
 
 
-class AlterConfigsResource(Struct, frozen=True, kw_only=True):
+class AlterConfigsResource(Struct, frozen=True, kw_only=True, gc=False):
     resource_type: int = 0
     resource_name: str = ""
     configs: tuple[AlterableConfig, ...] = ()
 
 
-class IncrementalAlterConfigsRequest(Struct, frozen=True, kw_only=True):
+class IncrementalAlterConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
     resources: tuple[AlterConfigsResource, ...] = ()
     validate_only: bool = False
 
 
-class AlterConfigsResourceResponse(Struct, frozen=True, kw_only=True):
+class AlterConfigsResourceResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     error_message: str | None = ""
     resource_type: int = 0
     resource_name: str = ""
 
 
-class IncrementalAlterConfigsResponse(Struct, frozen=True, kw_only=True):
+class IncrementalAlterConfigsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     responses: tuple[AlterConfigsResourceResponse, ...] = ()

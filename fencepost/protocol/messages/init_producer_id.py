@@ -6,7 +6,7 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class InitProducerIdRequest(Struct, frozen=True, kw_only=True):
+class InitProducerIdRequest(Struct, frozen=True, kw_only=True, gc=False):
     transactional_id: str | None = ""
     transaction_timeout_ms: int = 0
     producer_id: int = -1  # v3+
@@ -15,7 +15,7 @@ class InitProducerIdRequest(Struct, frozen=True, kw_only=True):
     keep_prepared_txn: bool = False  # v6+
 
 
-class InitProducerIdResponse(Struct, frozen=True, kw_only=True):
+class InitProducerIdResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     error_code: int = 0
     producer_id: int = -1

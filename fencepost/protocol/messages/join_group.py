@@ -6,12 +6,12 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class JoinGroupRequestProtocol(Struct, frozen=True, kw_only=True):
+class JoinGroupRequestProtocol(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""
     metadata: bytes = b""
 
 
-class JoinGroupRequest(Struct, frozen=True, kw_only=True):
+class JoinGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str = ""
     session_timeout_ms: int = 0
     member_id: str = ""
@@ -22,13 +22,13 @@ class JoinGroupRequest(Struct, frozen=True, kw_only=True):
     reason: str | None = None  # v8+
 
 
-class JoinGroupResponseMember(Struct, frozen=True, kw_only=True):
+class JoinGroupResponseMember(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str = ""
     metadata: bytes = b""
     group_instance_id: str | None = None  # v5+
 
 
-class JoinGroupResponse(Struct, frozen=True, kw_only=True):
+class JoinGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     generation_id: int = -1
     protocol_name: str | None = ""

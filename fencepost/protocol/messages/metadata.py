@@ -8,26 +8,26 @@ from uuid import UUID
 from msgspec import Struct
 
 
-class MetadataRequestTopic(Struct, frozen=True, kw_only=True):
+class MetadataRequestTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str | None = ""
     topic_id: UUID | None = None  # v10+
 
 
-class MetadataRequest(Struct, frozen=True, kw_only=True):
+class MetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[MetadataRequestTopic, ...] | None = ()
     allow_auto_topic_creation: bool = True  # v4+
     include_cluster_authorized_operations: bool = False  # v8-v10
     include_topic_authorized_operations: bool = False  # v8+
 
 
-class MetadataResponseBroker(Struct, frozen=True, kw_only=True):
+class MetadataResponseBroker(Struct, frozen=True, kw_only=True, gc=False):
     node_id: int = 0
     host: str = ""
     port: int = 0
     rack: str | None = None  # v1+
 
 
-class MetadataResponsePartition(Struct, frozen=True, kw_only=True):
+class MetadataResponsePartition(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     partition_index: int = 0
     leader_id: int = 0
@@ -37,7 +37,7 @@ class MetadataResponsePartition(Struct, frozen=True, kw_only=True):
     leader_epoch: int = -1  # v7+
 
 
-class MetadataResponseTopic(Struct, frozen=True, kw_only=True):
+class MetadataResponseTopic(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     name: str | None = ""
     partitions: tuple[MetadataResponsePartition, ...] = ()
@@ -46,7 +46,7 @@ class MetadataResponseTopic(Struct, frozen=True, kw_only=True):
     topic_id: UUID | None = None  # v10+
 
 
-class MetadataResponse(Struct, frozen=True, kw_only=True):
+class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
     brokers: tuple[MetadataResponseBroker, ...] = ()
     topics: tuple[MetadataResponseTopic, ...] = ()
     controller_id: int = -1  # v1+

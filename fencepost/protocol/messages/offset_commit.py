@@ -8,7 +8,7 @@ from uuid import UUID
 from msgspec import Struct
 
 
-class OffsetCommitRequestPartition(Struct, frozen=True, kw_only=True):
+class OffsetCommitRequestPartition(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int = 0
     committed_offset: int = 0
     committed_metadata: str | None = ""
@@ -16,13 +16,13 @@ class OffsetCommitRequestPartition(Struct, frozen=True, kw_only=True):
     timestamp: int = -1  # kip-320-draft
 
 
-class OffsetCommitRequestTopic(Struct, frozen=True, kw_only=True):
+class OffsetCommitRequestTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""  # v2-v9
     partitions: tuple[OffsetCommitRequestPartition, ...] = ()
     topic_id: UUID | None = None  # v10+
 
 
-class OffsetCommitRequest(Struct, frozen=True, kw_only=True):
+class OffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str = ""
     generation_id_or_member_epoch: int = -1
     member_id: str = ""
@@ -31,17 +31,17 @@ class OffsetCommitRequest(Struct, frozen=True, kw_only=True):
     group_instance_id: str | None = None  # v7+
 
 
-class OffsetCommitResponsePartition(Struct, frozen=True, kw_only=True):
+class OffsetCommitResponsePartition(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int = 0
     error_code: int = 0
 
 
-class OffsetCommitResponseTopic(Struct, frozen=True, kw_only=True):
+class OffsetCommitResponseTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str = ""  # v2-v9
     partitions: tuple[OffsetCommitResponsePartition, ...] = ()
     topic_id: UUID | None = None  # v10+
 
 
-class OffsetCommitResponse(Struct, frozen=True, kw_only=True):
+class OffsetCommitResponse(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[OffsetCommitResponseTopic, ...] = ()
     throttle_time_ms: int = 0  # v3+

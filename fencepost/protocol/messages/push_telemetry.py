@@ -8,7 +8,7 @@ from uuid import UUID
 from msgspec import Struct
 
 
-class PushTelemetryRequest(Struct, frozen=True, kw_only=True):
+class PushTelemetryRequest(Struct, frozen=True, kw_only=True, gc=False):
     client_instance_id: UUID | None = None
     subscription_id: int = 0
     terminating: bool = False
@@ -16,6 +16,6 @@ class PushTelemetryRequest(Struct, frozen=True, kw_only=True):
     metrics: bytes = b""
 
 
-class PushTelemetryResponse(Struct, frozen=True, kw_only=True):
+class PushTelemetryResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -8,13 +8,13 @@ from uuid import UUID
 from msgspec import Struct
 
 
-class RemoveRaftVoterRequest(Struct, frozen=True, kw_only=True):
+class RemoveRaftVoterRequest(Struct, frozen=True, kw_only=True, gc=False):
     cluster_id: str | None = ""
     voter_id: int = 0
     voter_directory_id: UUID | None = None
 
 
-class RemoveRaftVoterResponse(Struct, frozen=True, kw_only=True):
+class RemoveRaftVoterResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""

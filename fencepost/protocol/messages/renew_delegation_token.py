@@ -6,12 +6,12 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class RenewDelegationTokenRequest(Struct, frozen=True, kw_only=True):
+class RenewDelegationTokenRequest(Struct, frozen=True, kw_only=True, gc=False):
     hmac: bytes = b""
     renew_period_ms: int = 0
 
 
-class RenewDelegationTokenResponse(Struct, frozen=True, kw_only=True):
+class RenewDelegationTokenResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     expiry_timestamp: int = 0
     throttle_time_ms: int = 0

@@ -6,11 +6,11 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class SaslAuthenticateRequest(Struct, frozen=True, kw_only=True):
+class SaslAuthenticateRequest(Struct, frozen=True, kw_only=True, gc=False):
     auth_bytes: bytes = b""
 
 
-class SaslAuthenticateResponse(Struct, frozen=True, kw_only=True):
+class SaslAuthenticateResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     error_message: str | None = ""
     auth_bytes: bytes = b""

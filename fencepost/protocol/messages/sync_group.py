@@ -6,12 +6,12 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class SyncGroupRequestAssignment(Struct, frozen=True, kw_only=True):
+class SyncGroupRequestAssignment(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str = ""
     assignment: bytes = b""
 
 
-class SyncGroupRequest(Struct, frozen=True, kw_only=True):
+class SyncGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str = ""
     generation_id: int = 0
     member_id: str = ""
@@ -21,7 +21,7 @@ class SyncGroupRequest(Struct, frozen=True, kw_only=True):
     protocol_name: str | None = None  # v5+
 
 
-class SyncGroupResponse(Struct, frozen=True, kw_only=True):
+class SyncGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: int = 0
     assignment: bytes = b""
     throttle_time_ms: int = 0  # v1+

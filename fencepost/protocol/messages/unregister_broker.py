@@ -6,11 +6,11 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from msgspec import Struct
 
 
-class UnregisterBrokerRequest(Struct, frozen=True, kw_only=True):
+class UnregisterBrokerRequest(Struct, frozen=True, kw_only=True, gc=False):
     broker_id: int = 0
 
 
-class UnregisterBrokerResponse(Struct, frozen=True, kw_only=True):
+class UnregisterBrokerResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = ""
