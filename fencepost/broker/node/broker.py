@@ -215,6 +215,8 @@ class Broker:
 
         :param changed: The names of the topics that are new, deleted or different in this image.
         """
+        if image.brokers is not self.view.brokers:
+            self.replica_manager.finish_registrations()  # as they are in the view before
         before, self.view = self.view, image
         self.configs.update(image)
         if image.features is not before.features:
@@ -232,16 +234,22 @@ class Broker:
 
         :param crash: Whether it is killed: then high watermarks are those of the last checkpoint.
         """
+        for _ in self.stopping(crash=crash):
+            pass
+
+    def stopping(self, *, crash: bool) -> Iterator[None]:
+        """The steps of `stop`: it does nothing more from the first one on."""
         self.running, self.crashed = False, crash
         self.network.on_broker_down(self.broker_id)
         self.faults.on_broker_down(self.broker_id)
-        self.replica_manager.stop(crash=crash)
+        self.replica_manager.stop_acting()
         self.isr_manager.clear()
-        self.fetch_sessions.clear()
-        self.client_metrics.clear()
         self.producer_ids.on_broker_stop()
         self.transactions.on_broker_stop()
         self.produce_verification.on_broker_stop()
+        yield from self.replica_manager.closing(crash=crash)
+        self.fetch_sessions.clear()
+        self.client_metrics.clear()
 
     def start(self, image: ClusterImage) -> None:
         """Start the process again, with what the disk holds and this image."""

@@ -47,7 +47,7 @@ def stopping(cluster: Cluster, broker_id: int) -> Iterator[None]:
     broker = _running(cluster, broker_id)
     cluster.controller.fence(broker_id)
     yield
-    broker.stop(crash=False)
+    yield from broker.stopping(crash=False)
     cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="stopped")
     yield
 
@@ -55,7 +55,7 @@ def stopping(cluster: Cluster, broker_id: int) -> Iterator[None]:
 def killing(cluster: Cluster, broker_id: int, fence: Fence) -> Iterator[None]:
     """The steps of `kill`; after each one what is due is to be run."""
     broker = _running(cluster, broker_id)
-    broker.stop(crash=True)
+    yield from broker.stopping(crash=True)
     cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="killed")
     _fence(cluster, broker_id, fence)
     yield

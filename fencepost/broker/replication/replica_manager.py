@@ -4,15 +4,17 @@ The metadata image says which replicas a broker has, and which of them lead. Kaf
 ReplicaManager.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from typing import Final
 from uuid import UUID
 
 from fencepost.broker.configs.effective_configs import TopicSettings
 from fencepost.broker.controller.requests import FailReplicas, RestoreReplicas
 from fencepost.broker.core.events import Kind
+from fencepost.broker.core.turns import TurnQueue
 from fencepost.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
 from fencepost.broker.replication.follower.follower import Follower
 from fencepost.broker.replication.follower.steps import Hold
@@ -25,6 +27,10 @@ from fencepost.storage.log.config import LogConfig
 
 _OPENED_IN_A_TURN: Final = 250
 """Replicas that are opened in one turn when a broker starts."""
+CLOSED_IN_A_TURN: Final = 1000
+"""Replicas that are closed in one turn when a broker stops."""
+LEADERS_IN_A_TURN: Final = 250
+"""Leaders that look at their followers in one turn when brokers have registered."""
 _REOPEN_AFTER_MS: Final = 1000
 """How often replicas that lacked descriptors are tried again."""
 LeadershipListener = Callable[[Replica], None]
@@ -61,6 +67,12 @@ class ReplicaManager:
         """By topic the settings that all its replicas have."""
         self._on_elected = on_elected
         self._on_resigned = on_resigned
+        self._registered: tuple[int, ...] = ()
+        """The brokers that have registered last."""
+        self._watching: TurnQueue[Replica] = TurnQueue(
+            node.scheduler.in_later_turn, LEADERS_IN_A_TURN, self._watch
+        )
+        """The leaders that have not looked at them yet."""
         self.log_dir_moves = ReplicaAlterLogDirsManager(node, storage, self.replicas)
         # The same objects for all replicas, because there are many.
         self._notify_follower: NotifyFollower = partial(
@@ -68,23 +80,32 @@ class ReplicaManager:
         )
         self._maybe_expand_isr = maybe_expand_isr
 
-    def stop(self, *, crash: bool) -> None:
-        """The broker stops: close the logs.
-
-        :param crash: Whether high watermarks are lost since the last checkpoint.
-        """
+    def stop_acting(self) -> None:
+        """The broker stops: nothing of what is here acts by itself any more."""
         for follower in self._followers.values():
             follower.stop()
         self._followers.clear()
+        self._watching.clear()
         self._node.remote_log_manager.stop()
         self.log_dir_moves.stop()
-        for key, replica in self.replicas.items():
+        for replica in self.replicas.values():
             if replica.is_leader:
                 self._on_resigned(replica)
-            self._storage.close_log(key, replica, crash=crash)
-            replica.resign()
+
+    def closing(self, *, crash: bool) -> Iterator[None]:
+        """The broker has stopped to act: close the logs, some before each step.
+
+        :param crash: Whether high watermarks are lost since the last checkpoint.
+        """
+        while self.replicas:
+            keys = list(islice(self.replicas, CLOSED_IN_A_TURN))
+            for key in keys:
+                replica = self.replicas.pop(key)
+                self._storage.close_log(key, replica, crash=crash)
+                replica.resign()
+            if len(keys) == CLOSED_IN_A_TURN:
+                yield
         self._storage.on_broker_stop(crash=crash)
-        self.replicas.clear()
         self.offline.clear()
         self._lacking.clear()
         self._settings.clear()
@@ -347,13 +368,23 @@ class ReplicaManager:
     def _on_registrations(self, before: ClusterImage) -> None:
         """Brokers have registered again: what they fetched before no longer counts for an ISR."""
         brokers = self._node.view.brokers
-        registered = [b for b, broker in brokers.items() if before.brokers.get(b) != broker]
+        registered = tuple(b for b, each in brokers.items() if before.brokers.get(b) != each)
         if self._node.broker_id in registered:
             for follower in self._followers.values():
                 follower.wake()
-        for replica in self.replicas.values():
+        self._registered = registered
+        leaders = [replica for replica in self.replicas.values() if replica.is_leader]
+        self._watch(leaders[:LEADERS_IN_A_TURN])
+        self._watching.add(leaders[LEADERS_IN_A_TURN:])
+
+    def finish_registrations(self) -> None:
+        """Have every leader look at once at the brokers that have registered."""
+        self._watching.finish()
+
+    def _watch(self, leaders: Iterable[Replica]) -> None:
+        for replica in leaders:
             if replica.is_leader:
-                replica.reevaluate_followers(registered)
+                replica.reevaluate_followers(self._registered)
 
     def _delete_topic(self, topic: TopicImage) -> None:
         """Delete a topic's logs, and its segments in the tier."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from fencepost.broker.controller import Fence
 from fencepost.broker.controller.evaluations import PARTITIONS_IN_A_TURN
 from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.node import operator_actions
+from fencepost.broker.replication.replica import Replica
+from fencepost.broker.replication.replica_manager import CLOSED_IN_A_TURN, LEADERS_IN_A_TURN
 from tests.harness.driver import Driver
 from tests.harness.driver_requests import create, produce
 from tests.harness.in_process_server import running
@@ -100,6 +105,64 @@ def test_what_changes_while_a_broker_starts_holds_for_it_too() -> None:
     assert ("deleted", 0) not in driver.broker(1).replicas
     produce(driver, "made", b"a")
     assert driver.replica(1, "made").log.log_end_offset == 1
+
+
+VERY_MANY: Final = 3 * CLOSED_IN_A_TURN
+
+
+@pytest.mark.parametrize("crash", [True, False])
+def test_a_broker_closes_some_logs_in_a_turn_and_acts_no_more_from_the_first_on(
+    crash: bool,
+) -> None:
+    driver = start(VERY_MANY)
+    broker = driver.broker(1)
+    logs = {index: driver.replica(1, "t", index).log for index in range(VERY_MANY)}
+    open_logs = []
+    for _ in broker.stopping(crash=crash):
+        open_logs.append(len(broker.replicas))
+        assert not broker.running
+        assert not broker.replica_manager.followers
+        for (topic, index), replica in broker.replicas.items():
+            assert replica.log is logs[index]
+            assert broker.storage.peek_log(topic, index) is None
+    assert open_logs == [2 * CLOSED_IN_A_TURN, CLOSED_IN_A_TURN, 0]
+    assert not broker.replicas
+    assert all(broker.storage.peek_log("t", index) is log for index, log in logs.items())
+
+
+def test_a_broker_that_is_killed_coordinates_no_group_while_its_logs_are_closed() -> None:
+    driver = start(VERY_MANY)
+    create(driver, OFFSETS_TOPIC, [(1, 2, 3)])
+    assert driver.broker(1).coordinator.runtime.shards
+    next(driver.broker(1).stopping(crash=True))
+    assert (OFFSETS_TOPIC, 0) in driver.broker(1).replicas
+    assert not driver.broker(1).coordinator.runtime.shards
+
+
+def test_leaders_look_at_a_broker_that_registers_in_several_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = Driver(broker_ids=(1, 2, 3))
+    create(driver, "t", [(1, 2, 3)] * (2 * LEADERS_IN_A_TURN + 1))
+    cluster, looks = driver.cluster, 0
+    reevaluate = Replica.reevaluate_followers
+
+    def count(replica: Replica, broker_ids: Iterable[int]) -> None:
+        nonlocal looks
+        looks += 1
+        reevaluate(replica, broker_ids)
+
+    monkeypatch.setattr(Replica, "reevaluate_followers", count)
+    broker = cluster.controller.image.brokers[3]
+    cluster.controller.register(replace(broker, rack="r"))
+    turns = [looks]
+    while cluster.scheduler.run_turn():
+        turns.append(looks)
+    assert turns[0] == LEADERS_IN_A_TURN
+    assert looks == 2 * LEADERS_IN_A_TURN + 1
+    cluster.controller.register(replace(broker, rack="s"))
+    cluster.controller.register(replace(broker, rack="t"))
+    assert looks == 2 * (2 * LEADERS_IN_A_TURN + 1) + LEADERS_IN_A_TURN
 
 
 @pytest.mark.asyncio
