@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeAlias, Type
 from msgspec import Struct
 
 from fencepost.broker.metadata.image import BrokerImage
+from fencepost.broker.metadata.topic_fragments import TopicFragments
 from fencepost.protocol.listener_text import PLAINTEXT
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ class Context(NamedTuple, Generic[N_co]):
     """Partitions that Produce and Fetch refuse."""
     request_bytes: int = 0
     """The size of the request's frame; 0 between brokers, which exchange messages."""
+    fragments: TopicFragments | None = None
+    """The topics that were encoded for earlier Metadata responses; None where the response is not
+    only encoded, but looked at or changed before."""
 
     def host_of(self, broker: BrokerImage) -> str:
         """The host under which this client reaches a broker.

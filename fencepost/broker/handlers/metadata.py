@@ -16,8 +16,10 @@ authorized operations of the cluster (v8+ of topics); v10 topic ids in answers a
 (KIP-516); v13 a top-level error.
 """
 
-from collections.abc import Iterable
-from typing import Final
+import struct
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Final, TypeAlias, cast
 from uuid import UUID
 
 from msgspec.structs import replace
@@ -29,12 +31,17 @@ from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import (
     ClusterImage,
+    PartitionImage,
     TopicImage,
     offline_replicas,
     online_brokers,
 )
+from fencepost.broker.metadata.topic_fragments import FragmentKey
 from fencepost.broker.replication.partition_checks import NO_EPOCH
 from fencepost.broker.security import authorizer
+from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.codec import encode_element, split_element
+from fencepost.protocol.codec.encoded_array import EncodedArray, join_arrays
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.metadata import (
     MetadataRequest,
@@ -47,6 +54,14 @@ from fencepost.protocol.messages.metadata import (
 
 FIRST_WITH_NULL_FOR_ALL: Final = 1
 FIRST_BY_ID: Final = 12
+_API: Final = BY_NAME["metadata"]
+_TOPICS: Final = ("topics",)
+_PARTITIONS: Final = ("topics", "partitions")
+_pack_index: Final = struct.Struct(">i").pack
+_Found: TypeAlias = TopicImage | MetadataResponseTopic
+"""A topic that there is, or the error of one that there is not."""
+_Described: TypeAlias = MetadataResponseTopic | EncodedArray
+"""A topic of the response; encoded, an array of one element."""
 
 
 def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse | Wait[MetadataResponse]:
@@ -58,18 +73,20 @@ def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse | Wait[Me
         return refuse(request, ErrorCode.INVALID_REQUEST)
     if any(t.name is None and t.topic_id is None for t in named):
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+    view = ctx.broker.view  # of this answer, which does not have what is created for the next
+    describe = partial(_describe, ctx, _operations(request), online_brokers(view))
     if everything:
-        topics = [_describe(ctx, request, t) for t in ctx.broker.view.topics.values()]
-        return _response(ctx, request, tuple(topics))
+        if ctx.fragments is not None:
+            ctx.fragments.drop_except(view.topics)
+        return _response(ctx, request, [describe(topic) for topic in view.topics.values()])
     distinct = list(dict.fromkeys(named))
     distinct = [topic for topic in distinct if topic.topic_id] or distinct
-    view = ctx.broker.view  # of this answer, which does not have what is created for the next
     _create_missing(ctx, request, distinct)
     return answer_in_slices(
         ctx.broker.scheduler,
         distinct,
-        lambda topic: _answer(ctx, request, topic, view),
-        lambda found: _response(ctx, request, tuple(found)),
+        lambda topic: describe(_find(ctx.version, request, topic, view)),
+        lambda described: _response(ctx, request, described),
     )
 
 
@@ -87,9 +104,12 @@ def refuse(request: MetadataRequest, error_code: int) -> MetadataResponse:
 
 
 def _response(
-    ctx: Context, request: MetadataRequest, topics: tuple[MetadataResponseTopic, ...]
+    ctx: Context, request: MetadataRequest, described: Sequence[_Described]
 ) -> MetadataResponse:
     view = ctx.broker.view
+    topics: object = tuple(described)
+    if ctx.fragments is not None:
+        topics = join_arrays(cast("Sequence[EncodedArray]", described))
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(
@@ -100,7 +120,7 @@ def _response(
         ),
         cluster_id=view.cluster_id,
         controller_id=view.controller_id,
-        topics=topics,
+        topics=cast("tuple[MetadataResponseTopic, ...]", topics),
         cluster_authorized_operations=(
             authorizer.CLUSTER
             if request.include_cluster_authorized_operations
@@ -109,18 +129,15 @@ def _response(
     )
 
 
-def _answer(
-    ctx: Context, request: MetadataRequest, asked: MetadataRequestTopic, view: ClusterImage
-) -> MetadataResponseTopic:
+def _find(
+    version: int, request: MetadataRequest, asked: MetadataRequestTopic, view: ClusterImage
+) -> _Found:
     if asked.topic_id is not None:
-        topic = view.topic_by_id(asked.topic_id)
-        if topic is None:
-            return _unknown_id(asked.topic_id, ctx.version)
-        return _describe(ctx, request, topic)
+        return view.topic_by_id(asked.topic_id) or _unknown_id(asked.topic_id, version)
     name = asked.name or ""
     topic = view.topics.get(name)
     if topic is not None:
-        return _describe(ctx, request, topic)
+        return topic
     if topic_name_problem(name) is not None:
         return _error(request, name, ErrorCode.INVALID_TOPIC_EXCEPTION)
     return _error(request, name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -161,33 +178,44 @@ def _unknown_id(topic_id: UUID, version: int) -> MetadataResponseTopic:
     )
 
 
-def _describe(ctx: Context, request: MetadataRequest, topic: TopicImage) -> MetadataResponseTopic:
-    partitions = _partitions(ctx, topic)
+def _describe(ctx: Context, operations: int, online: frozenset[int], found: _Found) -> _Described:
+    """A topic as the response has it, encoded where that is all that is done with the response."""
+    fragments = ctx.fragments
+    if isinstance(found, MetadataResponseTopic):
+        return found if fragments is None else _encode_error(ctx.version, found)
+    has_epochs = ctx.broker.configs.log_config(found.name).keeps_leader_epochs
+    key = FragmentKey(ctx.version, online, has_epochs, operations)
+    if fragments is not None:
+        return fragments.get(found, key, _encode)
+    partitions = tuple(_partition(key, i, each) for i, each in enumerate(found.partitions))
+    return _topic(found, key, partitions)
+
+
+def _topic(
+    topic: TopicImage, key: FragmentKey, partitions: tuple[MetadataResponsePartition, ...]
+) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=tuple(map(_without_offline, partitions)) if ctx.version == 0 else partitions,
-        topic_authorized_operations=_operations(request),
+        partitions=partitions,
+        topic_authorized_operations=key.operations,
     )
 
 
-def _partitions(ctx: Context, topic: TopicImage) -> tuple[MetadataResponsePartition, ...]:
-    broker = ctx.broker
-    online = online_brokers(broker.view)
-    has_epochs = broker.configs.log_config(topic.name).keeps_leader_epochs
-    return tuple(
-        MetadataResponsePartition(
-            error_code=ErrorCode.LEADER_NOT_AVAILABLE if p.leader < 0 else ErrorCode.NONE,
-            partition_index=index,
-            leader_id=p.leader,
-            leader_epoch=p.leader_epoch if has_epochs else NO_EPOCH,
-            replica_nodes=p.replicas,
-            isr_nodes=p.isr,
-            offline_replicas=offline_replicas(p, online),
-        )
-        for index, p in enumerate(topic.partitions)
+def _partition(
+    key: FragmentKey, index: int, partition: PartitionImage
+) -> MetadataResponsePartition:
+    described = MetadataResponsePartition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader < 0 else ErrorCode.NONE,
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch if key.has_epochs else NO_EPOCH,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        offline_replicas=offline_replicas(partition, key.online),
     )
+    return described if key.version else _without_offline(described)
 
 
 def _without_offline(partition: MetadataResponsePartition) -> MetadataResponsePartition:
@@ -201,3 +229,34 @@ def _without_offline(partition: MetadataResponsePartition) -> MetadataResponsePa
         replica_nodes=tuple(b for b in partition.replica_nodes if b not in offline),
         isr_nodes=tuple(b for b in partition.isr_nodes if b not in offline),
     )
+
+
+def _encode_error(version: int, topic: MetadataResponseTopic) -> EncodedArray:
+    data = encode_element(_API, version, _TOPICS, topic)
+    return EncodedArray(1, data, (topic.error_code,))
+
+
+def _encode(topic: TopicImage, key: FragmentKey) -> EncodedArray:
+    partitions = _encode_partitions(topic, key)
+    described = _topic(topic, key, cast("tuple[MetadataResponsePartition, ...]", partitions))
+    data = encode_element(_API, key.version, _TOPICS, described)
+    return EncodedArray(1, data, partitions.errors)
+
+
+def _encode_partitions(topic: TopicImage, key: FragmentKey) -> EncodedArray:
+    """Partitions of which many are the same but for their index: each of these is encoded once."""
+    known: dict[object, tuple[bytes, bytes, int]] = {}
+    parts: list[bytes] = []
+    errors: list[int] = []
+    for index, each in enumerate(topic.partitions):
+        same = each.leader, each.leader_epoch, each.replicas, each.isr, each.failed
+        found = known.get(same)
+        if found is None:
+            described = _partition(key, index, each)
+            split = split_element(_API, key.version, _PARTITIONS, described, "partition_index")
+            found = known[same] = *split, described.error_code
+        before, behind, error = found
+        parts += before, _pack_index(index), behind
+        if error:
+            errors.append(error)
+    return EncodedArray(len(topic.partitions), b"".join(parts), tuple(errors))

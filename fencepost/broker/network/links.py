@@ -287,7 +287,7 @@ class Network:
         now_ms, wall_ms = scheduler.now_ms(), scheduler.wall_ms()
         # A tuple at once: `Context` and `_Request` would have it made by one more function each.
         ctx: Context[Endpoint] = _new_tuple(
-            Context, (target, version, client_id, peer, now_ms, wall_ms, None, 0)
+            Context, (target, version, client_id, peer, now_ms, wall_ms, None, 0, None)
         )
         saw = self.observe(api, ctx, message)
         answer = target.handle(api, ctx, message)

@@ -352,8 +352,10 @@ class Connection:
         api, version, client_id = exchange.api, exchange.version, exchange.client_id
         now_ms, wall_ms = self.last_active_ms, exchange.time_ms
         peer, size = self.peer, exchange.bytes_in
+        fragments = None if key is None else self._response_cache.fragments
         ctx: Context[Any] = _new_tuple(
-            Context, (self._broker, version, client_id, peer, now_ms, wall_ms, None, size)
+            Context,
+            (self._broker, version, client_id, peer, now_ms, wall_ms, None, size, fragments),
         )
         if api is _PRODUCE and self._broker.configs.may_check_expected_offsets:
             exchange.expected_offsets = extract_expected_offsets(

@@ -8,6 +8,7 @@ import struct
 from typing import Final
 
 from fencepost.broker.metadata.image import ClusterImage
+from fencepost.broker.metadata.topic_fragments import TopicFragments
 from fencepost.broker.server.journal import Exchange
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.byte_utils import Buffer
@@ -28,9 +29,11 @@ Errors = tuple[int, ...]
 class ResponseCache:
     """One broker's encoded responses, for its present view."""
 
-    __slots__ = ("_cached", "_view")
+    __slots__ = ("_cached", "_view", "fragments")
 
     def __init__(self) -> None:
+        self.fragments: Final = TopicFragments()
+        """The encoded topics, which a new response has as well where they are the same."""
         self._view: ClusterImage | None = None
         self._cached: dict[Key, tuple[bytes, Errors]] = {}
 

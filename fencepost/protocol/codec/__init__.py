@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.codec.code_builder import SLICE
+from fencepost.protocol.codec.code_builder import FIXED_WIDTH_CODES, SLICE
 from fencepost.protocol.codec.reader import MAX_ELEMENTS, Read, SlicedRead, compile_reader
-from fencepost.protocol.codec.schema import Side, message_schema
+from fencepost.protocol.codec.schema import Side, StructSchema, message_schema
 from fencepost.protocol.codec.writer import SlicedWriter, Writer, compile_writer
 
 if TYPE_CHECKING:
@@ -133,12 +133,55 @@ def encode_request(
     return chunks
 
 
+def encode_element(api: Api, version: int, path: tuple[str, ...], element: object) -> bytes:
+    """Encode one element of an array of a response, which must hold no record batches.
+
+    :param path: The names of the arrays from the response to the element's.
+    """
+    out = bytearray()
+    _element_writer(api.name, version, path)(out, element)
+    return bytes(out)
+
+
+def split_element(
+    api: Api, version: int, path: tuple[str, ...], element: object, field: str
+) -> tuple[bytes, bytes]:
+    """What an encoded element has before a field of four bytes, and what it has behind that.
+
+    :param path: As of `encode_element`.
+    :param field: An ``int32``; before it are fields of fixed width alone.
+    """
+    data = encode_element(api, version, path, element)
+    at = _field_offset(api.name, version, path, field)
+    return data[:at], data[at + 4 :]
+
+
 def response_body_offset(api: Api, version: int) -> int:
     """Where the body starts in a response frame without its size: behind the header.
 
     Right for peers that send no tagged fields in response headers, which no Kafka version does.
     """
     return 5 if api.is_flexible(version) and api.key != _API_VERSIONS else 4
+
+
+def _element_schema(name: str, version: int, path: tuple[str, ...]) -> StructSchema:
+    schema = message_schema(name, "response", version)
+    for array in path:
+        schema = next(f.struct for f in schema.fields if f.name == array and f.struct is not None)
+    return schema
+
+
+@cache
+def _element_writer(name: str, version: int, path: tuple[str, ...]) -> Writer:
+    write: Writer = compile_writer(_element_schema(name, version, path))
+    return write
+
+
+@cache
+def _field_offset(name: str, version: int, path: tuple[str, ...], field: str) -> int:
+    fields = _element_schema(name, version, path).fields
+    before = fields[: [f.name for f in fields].index(field)]
+    return struct.calcsize(">" + "".join(FIXED_WIDTH_CODES[f.kind] for f in before))
 
 
 @cache

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from fencepost.protocol.apis import Api
+from fencepost.protocol.codec.encoded_array import MAY_BE_ENCODED, EncodedArray
 from fencepost.protocol.codec.schema import StructSchema, message_schema
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def _compiled(name: str, version: int, draft: "Draft | None") -> Finder:
     # A list grows in place: with a tuple, each code would cost a copy of those before it.
     last = " return tuple(found) if found else none"
     lines = ["def find(v0):", " found = []", *_lines(schema, 0), last]
-    names: dict[str, Any] = {"none": NO_ERRORS}
+    names: dict[str, Any] = {"none": NO_ERRORS, "encoded": EncodedArray}
     exec("\n".join(lines), names)
     find: Finder = names["find"]
     return find
@@ -50,7 +51,13 @@ def _lines(schema: StructSchema, depth: int) -> Iterator[str]:
         elif field.struct is not None and _has_code(field.struct):
             assert field.array
             assert not field.nullable
-            yield f"{indent}for v{depth + 1} in {struct}.{field.name}:"
+            elements = f"{struct}.{field.name}"
+            if field.struct.cls.__name__ in MAY_BE_ENCODED:
+                array = f"a{depth}"
+                yield f"{indent}{array} = {elements}"
+                yield f"{indent}if type({array}) is encoded: found += {array}.errors; {array} = ()"
+                elements = array
+            yield f"{indent}for v{depth + 1} in {elements}:"
             yield from _lines(field.struct, depth + 1)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec.code_builder import FIXED_WIDTH_CODES, CodeBuilder
+from fencepost.protocol.codec.encoded_array import MAY_BE_ENCODED, EncodedArray
 from fencepost.protocol.codec.schema import RECORD_KINDS, FieldSchema, StructSchema
 
 Writer = Callable[[bytearray, Any], list[Buffer]]
@@ -42,7 +43,7 @@ def compile_writer(schema: StructSchema, *, slices: bool = False) -> Any:
     in the writer: a bug of the caller, not of a peer.
     """
     src = CodeBuilder(slices=slices)
-    src.constants.update(uvarint=uvarint, ZERO=ZERO_UUID)
+    src.constants.update(uvarint=uvarint, ZERO=ZERO_UUID, encoded=EncodedArray)
     src.line("def write(out, m):")
     src.depth += 1
     src.line("chunks = [out]")
@@ -112,6 +113,8 @@ def _array(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: st
     src.line("else:")
     src.depth += 1
     _length(src, var, flexible, "i", out)
+    if f.struct is not None and f.struct.cls.__name__ in MAY_BE_ENCODED:
+        src.line(f"if type({var}) is encoded: {out} += {var}.data; {var} = ()")
     src.line(f"for {item} in {var}:")
     src.depth += 1
     mark = len(src.lines)
