@@ -94,8 +94,11 @@ class Scheduler:
         self.wall_ms: Final = clock.wall_ms
         """Gives milliseconds since 1970-01-01 UTC, for timestamps: they jump when the clock is set.
         """
-        self.wake: Callable[[], None] = _ignore_wake
+        self.wake: Callable[[], None] = _do_nothing
         """Called when something is due that was not before; the edge sets it."""
+        self.give_way: Callable[[], None] = _do_nothing
+        """Called before work that comes after an answer: the edge lets the client, which may wait
+        for the same processor, take the answer first."""
         self._soon: deque[Callable[[], None]] = deque()
         self._later: deque[Callable[[], None]] = deque()
         self._heap: list[tuple[int, int, Timer]] = []
@@ -199,8 +202,8 @@ class Scheduler:
                 heapq.heappush(self._heap, (timer.deadline_ms, next(self._order), timer))
 
 
-def _ignore_wake() -> None:
-    """Do nothing: the driver uses ``next_deadline_ms``."""
+def _do_nothing() -> None:
+    """Do nothing: a driver without an edge uses ``next_deadline_ms``."""
 
 
 def advance(scheduler: Scheduler, clock: ManualClock, by_ms: int) -> None:

@@ -18,6 +18,7 @@ work that takes several, and every `YOUNG_NS` while bytes come and go.
 
 import asyncio
 import gc
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -52,6 +53,10 @@ class SystemClock:
         return self._wall_ns() // 1_000_000
 
 
+_yield_processor: Final[Callable[[], None]] = getattr(os, "sched_yield", lambda: None)
+"""Lets other threads have this processor that wait for it; Windows has no such call."""
+
+
 class LoopDriver:
     """Runs due callbacks at the end of each turn of the loop, and at their deadlines."""
 
@@ -62,11 +67,12 @@ class LoopDriver:
         self._turn_is_due = False
         self._timer: asyncio.TimerHandle | None = None
         scheduler.wake = self._wake
+        scheduler.give_way = _yield_processor
         self._wake()
 
     def stop(self) -> None:
         """Run nothing more."""
-        self._scheduler.wake = lambda: None
+        self._scheduler.wake = self._scheduler.give_way = lambda: None
         if self._timer is not None:
             self._timer.cancel()
 

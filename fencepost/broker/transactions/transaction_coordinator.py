@@ -200,6 +200,7 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
 
     def _send_markers(self, transactional_id: str, metadata: TransactionMetadata) -> None:
         """Send the markers, unless the decision is carried out already or was not the last."""
+        self.scheduler.give_way()
         if self._closed or self.latest.transactions.get(transactional_id) is not metadata:
             return
         known = self.completions.get(transactional_id)

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
+from fencepost.broker.server import event_loop
 from fencepost.broker.server.event_loop import LoopDriver, SystemClock
 
 TODAY_MS: Final = 1_764_000_000_000
@@ -60,6 +61,19 @@ async def test_a_callback_that_fails_is_logged_and_the_others_run(
     assert (line["event"], line["level"]) == ("callback_failed", "error")
     (error,) = line["exception"]
     assert (error["exc_type"], error["exc_value"]) == ("RuntimeError", "a bug")
+
+
+async def test_work_after_an_answer_lets_others_have_the_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    yielded: list[str] = []
+    monkeypatch.setattr(event_loop, "_yield_processor", lambda: yielded.append("yielded"))
+    scheduler, driver = drive()
+    scheduler.give_way()
+    assert yielded == ["yielded"]
+    driver.stop()
+    scheduler.give_way()
+    assert yielded == ["yielded"]
 
 
 async def test_nothing_runs_after_stop() -> None:

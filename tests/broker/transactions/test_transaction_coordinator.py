@@ -78,6 +78,19 @@ def test_end_is_answered_before_the_markers_and_others_are_concurrent_until_then
     assert producer.add(2, version=5) == {2: ErrorCode.NONE}
 
 
+def test_a_producer_may_take_its_answer_before_markers_are_written(
+    driver: Driver, leaders: FakeLeaders
+) -> None:
+    producer = Producer(driver)
+    producer.init()
+    producer.add(0, 1, version=5)
+    written: list[int] = []
+    driver.cluster.scheduler.give_way = lambda: written.append(len(leaders.written))
+    assert producer.end(commit=True) is ErrorCode.NONE
+    assert producer.state == "CompleteCommit"
+    assert (written, len(leaders.written)) == ([0], 2)
+
+
 def test_a_repeated_end_with_the_old_epoch_succeeds(driver: Driver) -> None:
     producer = Producer(driver)
     producer.init()
