@@ -1,6 +1,6 @@
 """A job over partitions: batches and traces go to buckets, and a function is called with each.
 
-Rows go to one of a few buckets by their partition, rows of no partition to all of them: events of a
+Rows go to one of some buckets by their partition, rows of no partition to all of them: events of a
 trace, and metadata of the whole cluster. A bucket is one call of a Python function, which separates
 its partitions. That costs less than a group for each of hundreds of partitions, and needs no second
 pass over the trace for the events that concern all of them.
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from fencepost.pipeline.audit import metadata_rows
 from fencepost.pipeline.audit.condensed.window_rows import WINDOWS
-from fencepost.pipeline.audit.metadata_rows import FoundTraceFile, ScanShare
+from fencepost.pipeline.audit.metadata_rows import FoundTraceFile, ReplicaPart, ScanShare, TierPart
 from fencepost.pipeline.audit.partition_metadata import partition_metadata
 from fencepost.pipeline.audit.scan_tasks import scan_share
 from fencepost.pipeline.audit.source_listing import SourceListing, one_a_task
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from fencepost.pipeline.audit.rule import PartitionMetadata, TopicPartition
 
 
-MAX_BUCKETS: Final = 256
+_FEW_BUCKETS: Final = 128
+"""At most so many where partitions are few: each takes some milliseconds, however small it is."""
+COPIES_A_BUCKET: Final = 64
+"""Of partitions, on average at most: the rows of a bucket are in memory together."""
 _BUCKET: Final = "bucket"
 BucketFunction: TypeAlias = Callable[
     [pa.Table, "pa.Table | None", "dict[TopicPartition, PartitionMetadata]"], pa.Table
@@ -58,12 +61,22 @@ def bucket_job(
     def one(rows: pa.Table) -> pa.Table:
         return both(None, rows)
 
-    buckets = min(listing.partitions, MAX_BUCKETS)
+    copies = max(listing.count(ReplicaPart), listing.count(TierPart))
+    buckets = bucket_count(listing.partitions, copies)
     batches = _batches(options, listing, buckets).groupBy(_BUCKET)
     if options.trace is None:
         return batches.applyInArrow(one, from_arrow_schema(schema))
     traces = _traces(options, listing, buckets).groupBy(_BUCKET)
     return traces.cogroup(batches).applyInArrow(both, from_arrow_schema(schema))
+
+
+def bucket_count(partitions: int, copies: int) -> int:
+    """How many buckets there are.
+
+    :param partitions: How many there are, or fewer where they are many.
+    :param copies: Of partitions, in log directories or in the tier.
+    """
+    return max(min(partitions, _FEW_BUCKETS), -(-copies // COPIES_A_BUCKET))
 
 
 def separate_metadata(

@@ -2,14 +2,14 @@
 
 Rules compare copies of a partition with one another, with checkpoints and with metadata. A window
 tells all that they ask where every copy that has any of its batches has the same window, and where
-no offset that a rule asks for lies within. All others are read again, in all copies, so that
-batches stand beside batches there.
+no offset that a rule asks for lies within. All others are read again, in all copies, some at a
+time, and become as few rows as they can be (`reread_batches`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -27,8 +27,16 @@ from fencepost.pipeline.audit.batch_arrays import (
     batches_of,
     is_trusted,
     traced_batches_of,
+    trusted_rows,
 )
-from fencepost.pipeline.audit.condensed.window_rows import DIGEST_MASK, batch_hashes, digest_sums
+from fencepost.pipeline.audit.condensed.reread_batches import Interest, run_starts
+from fencepost.pipeline.audit.condensed.window_rows import (
+    DIGEST_MASK,
+    batch_hashes,
+    digest_sums,
+    merged_rows,
+)
+from fencepost.pipeline.audit.partition_logs import may_be_compacted
 from fencepost.pipeline.audit.rule import PartitionEvidence, PartitionMetadata
 from fencepost.pipeline.audit.rules.expected_offsets import is_refused
 from fencepost.pipeline.datasource.schemas import TRACES, Problem
@@ -38,6 +46,9 @@ ReadWindow: TypeAlias = Callable[[dict[str, Any]], pa.Table]
 _ACKS_ALL: Final = -1
 _COLUMNS: Final = ("broker", "segment_id", "problem", "batches", *Batches.columns().values())
 _MAX_OFFSET: Final = np.iinfo(np.int64).max
+_NO_BATCHES: Final = traced_batches_of(pa.Table.from_batches([], TRACES))
+MAX_REREAD: Final = 1 << 15
+"""Batches that are in memory together when windows are read again, but for the last window."""
 _SEGMENT: Final = ("topic", "partition", "place", "broker", "segment", "segment_id")
 
 
@@ -52,7 +63,7 @@ def has_windows(rows: pa.Table) -> bool:
 
 
 def refine(found: Sequence[PartitionEvidence], read: ReadWindow) -> Iterator[pa.Table]:
-    """The rows of partitions; windows that don't tell enough are replaced by their batches.
+    """The rows of partitions; windows that don't tell enough are replaced by smaller ones.
 
     All partitions are looked at together, as a call of a library takes as long for each.
 
@@ -62,13 +73,24 @@ def refine(found: Sequence[PartitionEvidence], read: ReadWindow) -> Iterator[pa.
     with_windows = [number for number, each in enumerate(found) if has_windows(each.batches)]
     unclear = dict(zip(with_windows, _unclear([found[each] for each in with_windows]), strict=True))
     for number, evidence in enumerate(found):
-        rows, replaced = evidence.batches, unclear.get(number, [])
+        rows, replaced = evidence.batches, np.array(unclear.get(number, []), np.int64)
         if not len(replaced):
             yield rows
             continue
-        again = [_read_again(rows.slice(each, 1), read) for each in replaced]
         kept = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), replaced)))
+        again = _read_again(kept, rows.take(pa.array(replaced)), read, _interest(evidence))
         yield pa.concat_tables([kept, *again]).combine_chunks()
+
+
+def _interest(evidence: PartitionEvidence) -> Interest:
+    traced = evidence.traces is not None
+    offsets = {each for each in _asked(evidence.metadata) if abs(each) <= _MAX_OFFSET}
+    return Interest(
+        offsets=np.array(sorted(offsets), np.int64),
+        acknowledged=acknowledged_batches(evidence) if traced else _NO_BATCHES,
+        refused=refused_batches(evidence).crc if traced else _NO_BATCHES.crc,
+        compacted=may_be_compacted(evidence),
+    )
 
 
 def _asked(metadata: PartitionMetadata) -> Iterator[int]:
@@ -192,47 +214,54 @@ class _Acknowledged:
 
 def _acknowledged(found: Sequence[PartitionEvidence]) -> _Acknowledged:
     known = [
-        (number, None if evidence.traces is None else acknowledged_batches(evidence))
+        (number, acknowledged_batches(evidence))
         for number, evidence in enumerate(found)
+        if evidence.traces is not None
     ]
-    unknown = [traced is None and found[number].traces is not None for number, traced in known]
-    own = [(number, traced) for number, traced in known if traced is not None]
+    unknown = np.zeros(len(found), bool)
+    for number, _ in known:
+        unknown[number] = len(refused_batches(found[number])) > 0
     none = np.zeros(0, np.int64)
     base, last, epoch, crc = (
-        np.concatenate([none, *(getattr(traced, name) for _, traced in own)])
+        np.concatenate([none, *(getattr(traced, name) for _, traced in known)])
         for name in ("base", "last", "epoch", "crc")
     )
-    sizes = [len(traced) for _, traced in own]
+    sizes = [len(traced) for _, traced in known]
     return _Acknowledged(
-        partition=np.repeat(np.array([number for number, _ in own], np.int64), sizes),
+        partition=np.repeat(np.array([number for number, _ in known], np.int64), sizes),
         base=base,
         hashes=batch_hashes(base, last, epoch, crc),
-        unknown=np.array(unknown, bool),
+        unknown=unknown,
     )
 
 
-def acknowledged_batches(evidence: PartitionEvidence) -> TracedBatches | None:
+def acknowledged_batches(evidence: PartitionEvidence) -> TracedBatches:
     """The batches of the logs' topic that were acknowledged to acks=all, each once, by offset.
 
     Those are left out of which the trace does not tell where they were appended.
-
-    :returns: None where batches may have been refused for the offsets that they expected (KIP-27):
-        those are looked for by their checksums, wherever they may be.
     """
     incarnation = evidence.last_incarnation
     if incarnation is None:
-        traced = traced_batches_of(pa.Table.from_batches([], TRACES))
-    else:
-        rows = incarnation.exchanges("Produce")
-        refused = pc.fill_null(is_refused(incarnation, rows), fill_value=False)
-        if len(traced_batches_of(rows.filter(refused))):
-            return None
-        rows = incarnation.succeeded("Produce")
-        traced = traced_batches_of(rows.filter(pc.equal(rows["acks"], _ACKS_ALL)))
-        traced = traced.select(traced.is_appended_as_sent)
+        return _NO_BATCHES
+    rows = incarnation.succeeded("Produce")
+    traced = traced_batches_of(rows.filter(pc.equal(rows["acks"], _ACKS_ALL)))
+    traced = traced.select(traced.is_appended_as_sent)
     columns = np.stack((traced.base, traced.last, traced.epoch, traced.crc), axis=1)
     _, firsts = np.unique(columns, axis=0, return_index=True)
     return traced.select(firsts)
+
+
+def refused_batches(evidence: PartitionEvidence) -> TracedBatches:
+    """Batches that may have been refused for the offsets that they expected (KIP-27).
+
+    They are looked for by their checksums, wherever they may be.
+    """
+    incarnation = evidence.last_incarnation
+    if incarnation is None:
+        return _NO_BATCHES
+    rows = incarnation.exchanges("Produce")
+    refused = pc.fill_null(is_refused(incarnation, rows), fill_value=False)
+    return traced_batches_of(rows.filter(refused))
 
 
 def _copies(rows: pa.Table, partition: Int64Array) -> Int64Array:
@@ -263,24 +292,91 @@ def _differs_in_group(batches: Batches, copy: Int64Array, group: Int64Array) -> 
     return differs
 
 
-def _read_again(row: pa.Table, read: ReadWindow) -> pa.Table:
-    """The batches of a window; the window itself where they can't be read any more."""
-    (window,) = row.to_pylist()
-    try:
-        found = read(window)
-        changed = None if _is_same(window, found) else "is another file by now"
-    except OSError as error:
-        changed = f"can't be read any more: {error.strerror or error}"
-    if changed is not None:
-        problem: dict[str, Any] = {name: window[name] for name in _SEGMENT}
-        problem["problem"] = Problem.MISSING.value
-        problem["message"] = f"{Path(window['log']).name} {changed}"
-        return pa.concat_tables([row, pa.Table.from_pylist([problem], row.schema)])
-    for name in row.column_names:
-        if name not in found.column_names:
-            column = pa.repeat(row[name][0], found.num_rows)
-            found = found.append_column(row.schema.field(name), column)
-    return found.select(row.column_names).cast(row.schema)
+def _read_again(
+    kept: pa.Table, windows: pa.Table, read: ReadWindow, interest: Interest
+) -> Iterator[pa.Table]:
+    """The rows that windows become.
+
+    :param kept: The other rows of the partition.
+    :param windows: By no order.
+    """
+    windows = windows.take(pc.sort_indices(windows["base_offset"]))
+    batches = batches_of(windows)
+    part = np.cumsum(batches.batches) // MAX_REREAD
+    edges = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]
+    others = trusted_rows(kept)
+    beside = batches_of(others)
+    reached = -_MAX_OFFSET
+    for first, behind in pairwise(edges):
+        start = int(batches.base[first])
+        stop = int(batches.base[behind]) if behind < len(part) else _MAX_OFFSET
+        near = (beside.base < stop) & (beside.last >= start)
+        made = _Reread(rows=[others.filter(pa.array(near))], logs=[None] * int(near.sum()))
+        for number in range(first, behind):
+            made.add(windows.slice(number, 1), read)
+        yield from made.condensed(int(near.sum()), (reached, stop), interest)
+        reached = max(reached, int(batches.last[first:behind].max()) + 1)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reread:
+    """Windows that are read again together."""
+
+    rows: list[pa.Table]
+    """First those beside them, which stay; then the batches of windows."""
+    logs: list[str | None]
+    """Of each row the file that it is in."""
+    left: list[pa.Table] = field(default_factory=list)
+    """The windows that can't be read any more, and problems that tell of it."""
+
+    def add(self, row: pa.Table, read: ReadWindow) -> None:
+        """Have the batches of a window."""
+        (window,) = row.to_pylist()
+        try:
+            found = read(window)
+            changed = None if _is_same(window, found) else "is another file by now"
+        except OSError as error:
+            changed = f"can't be read any more: {error.strerror or error}"
+        if changed is not None:
+            problem: dict[str, Any] = {name: window[name] for name in _SEGMENT}
+            problem["problem"] = Problem.MISSING.value
+            problem["message"] = f"{Path(window['log']).name} {changed}"
+            self.left += [row, pa.Table.from_pylist([problem], row.schema)]
+            return
+        for name in row.column_names:
+            if name not in found.column_names:
+                column = pa.repeat(row[name][0], found.num_rows)
+                found = found.append_column(row.schema.field(name), column)
+        self.rows.append(found.select(row.column_names).cast(row.schema))
+        self.logs += [window["log"]] * found.num_rows
+
+    def condensed(
+        self, beside: int, bounds: tuple[int, int], interest: Interest
+    ) -> Iterator[pa.Table]:
+        """What becomes of the windows.
+
+        :param beside: How many rows stay.
+        :param bounds: Where the windows before these end, and where those behind begin: what
+            reaches beyond is compared with none of theirs, and is a row of its own.
+        """
+        yield from self.left
+        if len(self.rows) == 1:
+            return
+        windows = self.left[::2]
+        rows = pa.concat_tables([*self.rows, *windows]).combine_chunks()
+        is_new = np.zeros(rows.num_rows, bool)
+        is_new[beside : len(self.logs)] = True
+        batches, copy = batches_of(rows), _copies(rows, np.zeros(rows.num_rows, np.int64))
+        order = np.lexsort((batches.base, copy))
+        batches, is_new = batches.select(order), is_new[order]
+        reached, stop = bounds
+        keeps_row = ~is_new | (batches.base < reached) | (batches.last >= stop)
+        begins = run_starts(batches, copy[order], keeps_row, interest)
+        numbers = np.flatnonzero(is_new)
+        firsts = np.flatnonzero(begins[numbers])
+        logs = pa.array(self.logs, pa.string()).take(pa.array(order[numbers][firsts]))
+        own = rows.take(pa.array(order[numbers]))
+        yield merged_rows(own, batches.select(numbers), firsts, logs)
 
 
 def _is_same(window: dict[str, Any], found: pa.Table) -> bool:

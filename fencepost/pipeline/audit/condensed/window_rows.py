@@ -217,7 +217,7 @@ class WindowCondenser:
                 epoch=int(batches.epoch[-1]),
                 cut=int(cut[held - 1]),
             )
-        yield self._windows(rows, batches, firsts)
+        yield merged_rows(rows, batches, firsts, pa.repeat(self._log, len(firsts)))
 
     def _look(
         self, rows: pa.Table, batches: Batches, *, is_end: bool
@@ -242,38 +242,36 @@ class WindowCondenser:
             single[-1] |= end[-1] != self._plan.end
         return single, cut, interval
 
-    def _windows(self, rows: pa.Table, batches: Batches, firsts: Int64Array) -> pa.Table:
-        """A row for each run of batches; a run of one is as it was.
 
-        :param firsts: The number of the first batch of each run.
-        """
-        number = np.diff(firsts, append=len(batches))
-        lasts = batches.last[firsts + number - 1]
-        hashes = batch_hashes(batches.base, batches.last, batches.epoch, batches.crc)
-        is_window = number > 1
-        first = rows.take(pa.array(firsts))
-        times = np.maximum.reduceat(_numbers(rows["max_timestamp"]), firsts)
-        crc = np.where(is_window, digest_sums(hashes, firsts), batches.crc[firsts])
-        replaced = {
-            "size": np.add.reduceat(batches.size, firsts),
-            "last_offset": lasts,
-            "count": np.add.reduceat(batches.count, firsts).astype(np.int32),
-            "max_timestamp": times,
-            "crc": crc,
-        }
-        columns = {name: pa.array(column) for name, column in replaced.items()}
-        plain = pa.array(~is_window)
-        columns |= {name: pc.if_else(plain, first[name], None) for name in _NULLED}
-        columns["batches"] = pa.array(number.astype(np.int32), mask=~is_window)
-        columns["log"] = pc.if_else(pa.array(is_window), self._log, None)
-        columns["folds"] = pa.nulls(len(firsts), pa.binary())
-        return pa.Table.from_arrays(
-            [
-                columns.get(name, first[name] if name in BATCHES.names else None)
-                for name in WINDOWS.names
-            ],
-            schema=WINDOWS,
-        )
+def merged_rows(rows: pa.Table, batches: Batches, firsts: Int64Array, logs: pa.Array) -> pa.Table:
+    """A row for each run of batches; a run of one is as it was.
+
+    :param rows: `BATCHES` or `WINDOWS`, perhaps with more columns, of the batches.
+    :param firsts: The number of the first batch of each run.
+    :param logs: Of each run the file or the object that it is in.
+    :returns: The columns of the rows, with those that `WINDOWS` has besides.
+    """
+    number = np.diff(firsts, append=len(batches))
+    hashes = batch_hashes(batches.base, batches.last, batches.epoch, batches.crc)
+    is_window = number > 1
+    first = rows.take(pa.array(firsts))
+    crc = np.where(is_window, digest_sums(hashes, firsts), batches.crc[firsts])
+    replaced = {
+        "size": np.add.reduceat(batches.size, firsts),
+        "last_offset": batches.last[firsts + number - 1],
+        "count": np.add.reduceat(batches.count, firsts).astype(np.int32),
+        "max_timestamp": np.maximum.reduceat(_numbers(rows["max_timestamp"]), firsts),
+        "crc": crc,
+    }
+    columns = {name: pa.array(column) for name, column in replaced.items()}
+    plain = pa.array(~is_window)
+    columns |= {name: pc.if_else(plain, first[name], None) for name in _NULLED}
+    columns["batches"] = pa.array(number.astype(np.int32), mask=~is_window)
+    columns["log"] = pc.if_else(pa.array(is_window), logs, None)
+    first = widened(first)
+    return pa.Table.from_arrays(
+        [columns.get(name, first[name]) for name in first.column_names], schema=first.schema
+    )
 
 
 def _numbers(column: pa.ChunkedArray) -> Int64Array:
@@ -283,9 +281,9 @@ def _numbers(column: pa.ChunkedArray) -> Int64Array:
 
 
 def widened(rows: pa.Table) -> pa.Table:
-    """Rows of `BATCHES` as `WINDOWS`."""
+    """Rows of `BATCHES` as `WINDOWS`; those of `WINDOWS` as they are."""
     for each in WINDOWS:
-        if each.name not in BATCHES.names:
+        if each.name not in rows.column_names:
             rows = rows.append_column(each, pa.nulls(rows.num_rows, each.type))
     return rows
 

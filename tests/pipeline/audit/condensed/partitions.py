@@ -271,7 +271,7 @@ def produced(draw: st.DrawFn, partition: Partition) -> pa.Table:
 def windows(draw: st.DrawFn, partition: Partition) -> pa.Table:
     """The rows of its windows and folds, as a scan that reads any parts at a time makes them."""
     files = [
-        _files(copy, base, closed=base != [*copy.segments][-1])
+        segment_files(copy.broker, base, copy.segment_id, closed=base != [*copy.segments][-1])
         for copy in partition.copies
         for base in copy.segments
     ]
@@ -313,14 +313,17 @@ def reads(partition: Partition, window: Row) -> pa.Table:
     return widened(pa.Table.from_pylist(found, BATCHES))
 
 
-def _files(copy: Copy, base: int, *, closed: bool) -> SegmentFiles:
+def segment_files(
+    broker: int | None, base: int, segment_id: str | None = None, *, closed: bool = False
+) -> SegmentFiles:
+    """A segment of a log, or of the tier."""
     return SegmentFiles(
         topic=TOPIC,
         partition=0,
-        place=Place.TIER if copy.broker is None else Place.LOG,
-        broker=copy.broker,
+        place=Place.TIER if broker is None else Place.LOG,
+        broker=broker,
         segment=base,
-        segment_id=copy.segment_id,
+        segment_id=segment_id,
         log=f"{base}.log",
         offset_index=None,
         time_index=None,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from fencepost.pipeline.audit.batch_arrays import batches_of
@@ -65,22 +66,22 @@ def test_windows_hold_what_batches_hold(written: Written) -> None:
     assert set(found.base.tolist()) < set(whole.base.tolist())
 
 
-def test_a_window_that_an_offset_lies_in_is_read_again(written: Written) -> None:
+def test_the_batch_that_an_offset_lies_in_has_a_row(written: Written) -> None:
     rows, whole = scanned(written), written.rows()
-    window = next(row for row in rows.to_pylist() if row["batches"])
-    found = refined(rows, window["base_offset"] + 1)
-    batches = found.filter(pa.array([each is None for each in found["batches"].to_pylist()]))
+    window = next(row for row in rows.to_pylist() if (row["batches"] or 0) > 3)
     inside = [
-        row
-        for row in batches.select(BATCHES.names).to_pylist()
-        if window["base_offset"] <= row["base_offset"] <= window["last_offset"]
-    ]
-    assert inside == [
         row
         for row in whole.to_pylist()
         if window["base_offset"] <= row["base_offset"] <= window["last_offset"]
     ]
     assert len(inside) == window["batches"]
+    wanted = next(row for row in inside[1:-1] if row["count"] > 1)
+    found = refined(rows, wanted["base_offset"] + 1)
+    (batch,) = found.filter(pc.equal(found["base_offset"], wanted["base_offset"])).to_pylist()
+    assert {name: batch[name] for name in BATCHES.names} == wanted
+    assert batch["batches"] is None
+    assert found.num_rows == rows.num_rows + 2
+    assert batches_of(found).batches.sum() == 40
     assert refined(rows, window["base_offset"]) is rows
 
 

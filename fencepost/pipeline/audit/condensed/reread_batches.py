@@ -1,0 +1,116 @@
+"""The batches of windows that were read again, in all copies of a partition, as few rows again.
+
+Where copies differ, the rules have to see where they begin to, and where they agree again; what
+lies between is of no more use than a window. So each batch is compared with those of the other
+copies. Batches that follow on one another are one row where each is in the same relation to every
+other copy: the other copy has the same batch, it has another one there, or it has nothing there.
+Rows of all copies begin at the same offsets, so that the same batches are the same windows.
+
+The number of rows goes by how often copies part and come together, and not by their batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fencepost.pipeline.audit.batch_arrays import Batches, BoolArray, Int64Array, TracedBatches
+
+_ABSENT, _SAME, _OTHER, _OTHER_OF_BASE = range(4)
+"""What another copy has where a batch is: nothing, the same, another one, one that begins there."""
+_KEY: Final = np.dtype([(name, np.int64) for name in ("base", "last", "epoch", "crc")])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Interest:
+    """What rules ask of single batches of a partition."""
+
+    offsets: Int64Array
+    """Those that they compare with the offsets of batches, in order."""
+    acknowledged: TracedBatches
+    """The batches that were acknowledged, by offset: a row has such alone, or none."""
+    refused: Int64Array
+    """The checksums of batches that were refused: each that is there is looked for by its own."""
+    compacted: bool
+    """Whether cleaners may have been over a copy: then batches of one base offset are compared."""
+
+
+def run_starts(
+    batches: Batches, copy: Int64Array, keeps_row: BoolArray, interest: Interest
+) -> BoolArray:
+    """Of each batch whether it begins a row; all do where a copy has an offset twice.
+
+    :param batches: Of all copies, by copy and offset.
+    :param copy: Of each batch the number of the copy that it is in.
+    :param keeps_row: Of each whether it is a row of its own in any case.
+    """
+    follows = np.append(False, copy[1:] == copy[:-1])
+    if (follows[1:] & (batches.base[1:] <= batches.last[:-1])).any():
+        return np.ones(len(batches), bool)
+    acknowledged, is_odd = _acknowledged(batches, interest.acknowledged)
+    single = keeps_row | is_odd | np.isin(batches.crc, interest.refused)
+    begins = ~follows
+    begins[1:] |= batches.base[1:] != batches.last[:-1] + 1
+    begins[1:] |= batches.position[1:] != batches.position[:-1] + batches.size[:-1]
+    relations = _relations(batches, copy, by_base=interest.compacted)
+    for column in (batches.segment, batches.epoch, acknowledged, *relations):
+        begins |= _changes(column)
+    begins |= _apart(single)
+    # All copies are cut where one is; what lies across a cut would be in one row and not in others.
+    cuts = np.union1d(batches.base[begins], interest.offsets)
+    interval = np.searchsorted(cuts, batches.base, side="right")
+    single |= np.searchsorted(cuts, batches.last, side="right") > interval
+    return begins | _changes(interval) | _apart(single)
+
+
+def _changes(column: npt.NDArray[np.generic]) -> BoolArray:
+    """Of each whether it is another than the one before it."""
+    found: BoolArray = np.append(True, column[1:] != column[:-1])[: len(column)]
+    return found
+
+
+def _apart(single: BoolArray) -> BoolArray:
+    """Of each whether it is a row of its own, or the one before it is."""
+    found: BoolArray = single | np.append(False, single[:-1])[: len(single)]
+    return found
+
+
+def _acknowledged(batches: Batches, known: TracedBatches) -> tuple[BoolArray, BoolArray]:
+    """Of each batch whether it was acknowledged, and whether another was that begins in it."""
+    starts = np.sort(known.base)
+    inside = np.searchsorted(starts, batches.last, side="right") - np.searchsorted(
+        starts, batches.base
+    )
+    found: BoolArray = np.isin(_keys(batches), _keys(known))
+    return found, inside > found
+
+
+def _keys(batches: Batches | TracedBatches) -> npt.NDArray[np.void]:
+    keys: npt.NDArray[np.void] = np.empty(len(batches), _KEY)
+    for name in _KEY.names or ():
+        keys[name] = getattr(batches, name)
+    return keys
+
+
+def _relations(batches: Batches, copy: Int64Array, *, by_base: bool) -> list[Int64Array]:
+    """Of each copy what it has where each batch is.
+
+    :param by_base: Whether another batch is told apart by whether it has the same base offset.
+    """
+    edges = np.flatnonzero(np.append(_changes(copy), True))
+    found = []
+    for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        base, last = batches.base[start:end], batches.last[start:end]
+        first = np.searchsorted(last, batches.base)
+        is_there = first < np.searchsorted(base, batches.last, side="right")
+        near = start + np.minimum(first, end - start - 1)
+        has_base = batches.base[near] == batches.base
+        same = has_base.copy()
+        for column in (batches.last, batches.epoch, batches.crc):
+            same &= column[near] == column
+        other = np.where(has_base, _OTHER_OF_BASE, _OTHER) if by_base else _OTHER
+        found.append(np.where(is_there, np.where(same, _SAME, other), _ABSENT))
+    return found

@@ -1,0 +1,161 @@
+"""Rows of windows that are read again: they go by how copies part, and not by their batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from fencepost.pipeline.audit.batch_arrays import Batches, BoolArray, Int64Array
+from fencepost.pipeline.audit.condensed import refinement
+from fencepost.pipeline.audit.condensed.refinement import refine
+from fencepost.pipeline.audit.condensed.reread_batches import Interest, run_starts
+from fencepost.pipeline.audit.condensed.window_rows import WindowCondenser, plan_windows, widened
+from fencepost.pipeline.audit.rule import PartitionEvidence, PartitionMetadata
+from fencepost.pipeline.datasource.schemas import BATCHES, TRACED_BATCH
+from fencepost.protocol.errors import ErrorCode
+from tests.pipeline.audit.condensed.partitions import number, segment_files
+from tests.pipeline.audit.log_rows import Row, batch, replica
+from tests.pipeline.audit.summaries import NOW_MS, traces
+
+FEW, MANY = 400, 1600
+WHERE: Row = {"topic": "orders", "partition": 0, "max_timestamp": NOW_MS}
+
+
+def log(count: int, records: int = 2, broker: int = 1, **other: object) -> list[Row]:
+    """Batches that follow on one another, of so many offsets together."""
+    edges = [*range(0, count, records), count]
+    own: Row = {**WHERE, "broker": broker, **other}
+    return [{**batch(start, end - 1), **own} for start, end in pairwise(edges)]
+
+
+class Rereading:
+    """Reads windows of copies again, and counts."""
+
+    def __init__(self, *copies: Sequence[Row]) -> None:
+        self.batches = 0
+        self._tables = {number(own[0], "broker"): self._table(own) for own in copies}
+        files = [replace(segment_files(broker, 0), size=1) for broker in self._tables]
+        plans = [replace(plan, width=64) for plan in plan_windows(files)]
+        condensers = [WindowCondenser("log", plan) for plan in plans]
+        self.windows = pa.concat_tables(
+            part
+            for condenser, table in zip(condensers, self._tables.values(), strict=True)
+            for part in (*condenser.add(table), *condenser.finish())
+        )
+
+    @staticmethod
+    def _table(rows: Sequence[Row]) -> pa.Table:
+        return pa.Table.from_pylist(list(rows), BATCHES)
+
+    def read(self, window: Row) -> pa.Table:
+        """The batches of a window."""
+        table = self._tables[number(window, "broker")]
+        rows = [
+            each
+            for each in table.to_pylist()
+            if number(window, "base_offset") <= each["base_offset"] <= number(window, "last_offset")
+        ]
+        self.batches += len(rows)
+        return widened(self._table(rows))
+
+    def rows(
+        self, traced: pa.Table | None = None, metadata: PartitionMetadata | None = None
+    ) -> int:
+        """How many there are when windows were read again."""
+        evidence = PartitionEvidence(
+            topic="orders",
+            partition=0,
+            now_ms=NOW_MS,
+            metadata=metadata or PartitionMetadata(),
+            batches=self.windows,
+            traces=traced,
+        )
+        (refined,) = refine([evidence], self.read)
+        assert pc.sum(refined["count"]) == pc.sum(self.windows["count"])
+        return int(refined.num_rows)
+
+
+def test_copies_that_differ_everywhere_are_few_rows() -> None:
+    def rows(count: int) -> int:
+        copies = Rereading(log(count), log(count, 3, 2, crc=5))
+        found = copies.rows()
+        assert copies.batches > count / 2
+        return found
+
+    assert rows(MANY) == rows(FEW) < 10
+
+
+def test_copies_that_part_are_few_rows() -> None:
+    def rows(count: int) -> int:
+        other = [
+            row if number(row, "base_offset") < 100 else {**row, "crc": 5} for row in log(count)
+        ]
+        return Rereading(log(count), [{**row, "broker": 2} for row in other]).rows()
+
+    assert rows(MANY) == rows(FEW) < 20
+
+
+def test_copies_of_which_one_is_shorter_and_an_offset_that_is_asked_for_are_few_rows() -> None:
+    def rows(count: int) -> int:
+        known = PartitionMetadata(replicas=(replica(1, high_watermark=count // 2 + 1),))
+        return Rereading(log(count), log(count - 33, 2, 2)).rows(metadata=known)
+
+    assert rows(MANY) - rows(FEW) <= 2 * (MANY - FEW) / 64 + 1
+
+
+def produced(rows: Sequence[Row], error: ErrorCode = ErrorCode.NONE) -> pa.Table:
+    """A trace of how batches were produced."""
+    names = [field.name for field in TRACED_BATCH]
+    exchanges: list[Row] = [
+        {
+            "api": "Produce",
+            "acks": -1,
+            "error": int(error),
+            "batches": [{name: row.get(name) for name in names}],
+            "offset": row["base_offset"],
+            "broker": 1,
+        }
+        for row in rows
+    ]
+    return traces(*exchanges)
+
+
+def test_a_refused_batch_is_looked_for_in_few_rows() -> None:
+    def rows(count: int) -> int:
+        copies = Rereading(log(count))
+        refused = [{**log(20)[5], "crc": 7}]
+        return copies.rows(produced(refused, ErrorCode.EXPECTED_OFFSET_MISMATCH))
+
+    assert rows(MANY) == rows(FEW) < 10
+
+
+def test_a_partly_acknowledged_log_is_few_rows() -> None:
+    def rows(count: int) -> int:
+        copies = Rereading(log(count))
+        found = copies.rows(produced(log(count)[:21]))
+        assert copies.batches < 64
+        return found
+
+    assert rows(MANY) - rows(FEW) <= (MANY - FEW) / 64 + 1
+
+
+@pytest.mark.parametrize("count", [FEW, MANY])
+def test_few_batches_are_in_memory_at_a_time(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refinement, "MAX_REREAD", 64)
+    together: list[int] = []
+
+    def counted(
+        batches: Batches, copy: Int64Array, keeps_row: BoolArray, interest: Interest
+    ) -> BoolArray:
+        together.append(len(batches))
+        return run_starts(batches, copy, keeps_row, interest)
+
+    monkeypatch.setattr(refinement, "run_starts", counted)
+    Rereading(log(count), log(count, 3, 2, crc=5)).rows()
+    assert len(together) > count / 100
+    assert max(together) < 64 + 2 * 64
