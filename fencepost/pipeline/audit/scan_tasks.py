@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from fencepost.pipeline.audit.condensed.window_rows import PlannedSegment, plan_windows
-from fencepost.pipeline.audit.condensed.window_scan import scan_windows
+from fencepost.pipeline.audit.condensed.window_scan import scan_small_windows, scan_windows
 from fencepost.pipeline.audit.metadata_rows import FoundSegments, MetadataRow, ScanShare
 from fencepost.pipeline.audit.rule import TopicPartition
 from fencepost.pipeline.datasource.schemas import Place
@@ -52,7 +52,10 @@ def scan_share(
 
     :param remote: The URL of the tier; None where none of them is there.
     """
-    in_tier = any(files.place is Place.TIER for files, _ in segments)
+    plans = {files.log: plan for files, plan in segments}
+    rows, others = scan_small_windows([files for files, _ in segments], checks)
+    yield from rows
+    in_tier = any(files.place is Place.TIER for files in others)
     tier = Tier.open(remote) if in_tier and remote is not None else None
-    for files, plan in segments:
-        yield from scan_windows(files, plan, tier, checks=checks)
+    for files in others:
+        yield from scan_windows(files, plans[files.log], tier, checks=checks)

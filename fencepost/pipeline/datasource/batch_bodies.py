@@ -194,18 +194,34 @@ def batch_rows(
 
     :param batches: By their positions in the segment.
     """
-    columns = _null_columns(files, len(batches))
-    columns |= {name: _numbers(BATCHES, name, batches.field(name)) for name in _COPIED}
-    columns["position"] = pa.array(batches.at)
-    columns["size"] = pa.array(batches.sizes)
-    columns["last_offset"] = pa.array(batches.last_offsets)
+    columns = _null_columns(files, len(batches)) | _header_columns(batches, markers)
     columns["problem"] = _sparse(
         {at: problem.value for at, (problem, _) in findings.items()}, len(batches)
     )
     columns["message"] = _sparse({at: what for at, (_, what) in findings.items()}, len(batches))
+    return _in_order(columns, BATCHES)
+
+
+def rows_of_segments(
+    segments: Sequence[SegmentFiles], counts: Integers, batches: Batches, markers: Markers
+) -> pa.RecordBatch:
+    """A row for each batch of several segments, without problems.
+
+    :param counts: How many batches each has.
+    :param batches: By segment, and by their positions in it.
+    """
+    columns = _nulls(len(batches)) | _columns_of_segments(segments, counts)
+    return _in_order(columns | _header_columns(batches, markers), BATCHES)
+
+
+def _header_columns(batches: Batches, markers: Markers) -> dict[str, pa.Array]:
+    columns = {name: _numbers(BATCHES, name, batches.field(name)) for name in _COPIED}
+    columns["position"] = pa.array(batches.at)
+    columns["size"] = pa.array(batches.sizes)
+    columns["last_offset"] = pa.array(batches.last_offsets)
     columns["marker"] = markers.kind_column()
     columns["coordinator_epoch"] = markers.epoch_column()
-    return _in_order(columns, BATCHES)
+    return columns
 
 
 def problem_rows(files: SegmentFiles, rows: Sequence[ProblemRow]) -> pa.RecordBatch:
@@ -230,13 +246,23 @@ def file_rows(files: SegmentFiles, contents: Mapping[str, bytes]) -> pa.RecordBa
     return _in_order(columns, BATCHES)
 
 
+def rows_of_files(beside: Sequence[tuple[SegmentFiles, Mapping[str, bytes]]]) -> pa.RecordBatch:
+    """A row for each file beside several segments, as `file_rows`."""
+    counts = np.array([len(contents) for _, contents in beside])
+    columns = _nulls(int(counts.sum())) | _columns_of_segments([f for f, _ in beside], counts)
+    names = [name for _, contents in beside for name in contents]
+    columns["file"] = pa.array(names, pa.string())
+    columns["content"] = pa.array([c for _, own in beside for c in own.values()], pa.binary())
+    return _in_order(columns, BATCHES)
+
+
 def _null_columns(files: SegmentFiles, count: int) -> dict[str, pa.Array]:
     """Rows of `BATCHES` that say their segment alone."""
     nulls = _few_nulls(count) if count <= _FEW else _nulls(count)
     return {**nulls, **_segment_columns(files, count, BATCHES)}
 
 
-def _nulls(count: int) -> Mapping[str, pa.Array]:
+def _nulls(count: int) -> dict[str, pa.Array]:
     return {name: pa.nulls(count, BATCHES.field(name).type) for name in BATCHES.names}
 
 
@@ -330,6 +356,16 @@ def _segment_columns(files: SegmentFiles, count: int, schema: pa.Schema) -> Mapp
         name: pa.repeat(pa.scalar(value, schema.field(name).type), count)
         for name, value in texts.items()
     }
+
+
+def _columns_of_segments(segments: Sequence[SegmentFiles], counts: Integers) -> dict[str, pa.Array]:
+    """The columns that say which segment each row is of."""
+    of_row = pa.array(np.repeat(np.arange(len(segments)), counts))
+    found = {}
+    for name in ("topic", "partition", "place", "broker", "segment", "segment_id"):
+        values = [getattr(files, name) for files in segments]
+        found[name] = pa.array(values, BATCHES.field(name).type).take(of_row)
+    return found
 
 
 def _numbers(schema: pa.Schema, name: str, column: Integers) -> pa.Array:

@@ -90,6 +90,18 @@ def column(headers: Headers, name: str) -> Integers:
     return found
 
 
+def whole_batches(log: bytes) -> list[int] | None:
+    """Where each batch of a small segment begins; None where some of it is no whole batch."""
+    unpack, found, at, end = _LENGTH_AND_MAGIC.unpack_from, [], 0, len(log)
+    while at + HEADER_SIZE <= end:
+        length, magic = unpack(log, at + _LENGTH_AT)
+        if length < HEADER_SIZE - LOG_OVERHEAD or magic != MAGIC:
+            return None
+        found.append(at)
+        at += length + LOG_OVERHEAD
+    return found if at == end else None
+
+
 def walk_batches(window: Window) -> Batches:
     """The whole batches from the beginning of a window, up to what is none."""
     view, end, left = window.view, window.length, window.size - window.position
@@ -110,7 +122,7 @@ def walk_batches(window: Window) -> Batches:
     return Batches(
         at=positions,
         sizes=np.diff(positions, append=at),
-        headers=_gather(window.data, positions),
+        headers=headers_at(window.data, positions),
         end=at,
         bytes_needed=wanted,
     )
@@ -137,7 +149,7 @@ def concat_windows(parts: Sequence[tuple[int, Batches, Findings]]) -> tuple[Batc
     return whole, findings
 
 
-def _gather(data: Bytes, positions: Integers) -> Headers:
+def headers_at(data: Bytes, positions: Integers) -> Headers:
     """The headers at positions; `data` goes on behind the last one."""
     rows = sliding_window_view(data, HEADER_SIZE)[positions]
     return np.ascontiguousarray(rows).view(HEADER).reshape(-1)
@@ -200,7 +212,7 @@ def find_next_batch(blob: Blob, position: int, *, least: int) -> int | None:
 def _plausible(window: Window, positions: npt.NDArray[np.intp], least: int) -> list[int]:
     """Those positions where what follows may be a header."""
     at = positions.astype(np.int64)
-    headers = _gather(window.data, at)
+    headers = headers_at(window.data, at)
     offset, delta, count = (
         column(headers, name) for name in ("base_offset", "last_offset_delta", "count")
     )

@@ -69,6 +69,10 @@ class Markers:
             coordinator_epochs=np.concatenate([part.coordinator_epochs for part in parts]),
         )
 
+    def select(self, which: npt.NDArray[np.bool_]) -> Markers:
+        """Those of some batches."""
+        return Markers(kinds=self.kinds[which], coordinator_epochs=self.coordinator_epochs[which])
+
     def kind_column(self) -> pa.StringArray:
         """`Marker`, null of all others."""
         if not (self.kinds != NO_MARKER).any():

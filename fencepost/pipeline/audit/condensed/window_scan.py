@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from fencepost.pipeline.audit.condensed.window_rows import (
 from fencepost.pipeline.datasource.schemas import BATCHES, Place
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_batches, scan_range
 from fencepost.pipeline.datasource.segments import SegmentFiles, list_segments
+from fencepost.pipeline.datasource.small_segments import scan_small_segments
 from fencepost.pipeline.datasource.tier import Tier
 from fencepost.storage.formats.file_names import FileKind
 
@@ -58,6 +59,15 @@ def scan_windows(
         yield from made.to_batches()
     if folder.builder is not None:
         yield from _folds_row(files, folder.builder).to_batches()
+
+
+def scan_small_windows(
+    segments: Sequence[SegmentFiles], checks: Checks
+) -> tuple[list[pa.RecordBatch], list[SegmentFiles]]:
+    """The rows of `WINDOWS` of sound segments of few rows, and all other segments."""
+    found, others = scan_small_segments(segments, checks=checks, max_rows=_FEW_ROWS)
+    rows = (widened(pa.Table.from_batches([batch])) for batch in found)
+    return [batch for table in rows for batch in table.to_batches()], others
 
 
 class _Folder:
