@@ -152,8 +152,10 @@ def fold(
     :param found: In the order of the rules.
     :param rules: By name, in their order.
     """
+    if not found:
+        return (), ()
     groups = _merge_explained(_gather(found, rules), found)
-    logs = replica_logs(evidence) if groups else ()
+    logs = replica_logs(evidence)
     numbered = list(found)
     incidents = []
     for number, group in enumerate(groups):

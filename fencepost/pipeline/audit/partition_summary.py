@@ -6,13 +6,13 @@ is.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -202,13 +202,7 @@ class PartitionSummary:
 
 def to_json(summary: PartitionSummary) -> bytes:
     """A summary as JSON."""
-    return json.dumps(summary, default=_fields, separators=(",", ":")).encode()
-
-
-def _fields(value: object) -> dict[str, object]:
-    """A dataclass by its fields, the values of which may be dataclasses too."""
-    assert is_dataclass(value), "a summary has no other values"
-    return {each.name: getattr(value, each.name) for each in fields(value)}
+    return msgspec.json.encode(summary)
 
 
 def from_json(data: bytes) -> PartitionSummary:
