@@ -101,6 +101,30 @@ def audit(
             unset="none",
         ),
     ] = None,
+    state: Annotated[
+        str | None,
+        option(
+            "state",
+            "URL",
+            "Keep there what closed segments are like, and read only what is new the next time; "
+            "and add the findings and the lineage of this run to those before.",
+            unset="none, and all is read",
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        option("full", None, "Read all segments, whatever --state has of them."),
+    ] = False,
+    reread: Annotated[
+        float,
+        option(
+            "reread",
+            "SHARE",
+            "Read this share (0 to 1) of the segments that did not change, others in each run.",
+            at_least=0,
+            at_most=1,
+        ),
+    ] = 0.0,
     lineage: Annotated[
         bool,
         option(
@@ -124,6 +148,7 @@ def audit(
         from fencepost.pipeline.audit.job import AuditOptions
         from fencepost.pipeline.datasource.schemas import Level
 
+        _check_state_options(state, full=full, reread=reread)
         options = AuditOptions(
             directory=str(directory.absolute()),
             trace=None if trace is None else str(trace.absolute()),
@@ -132,6 +157,9 @@ def audit(
             level=Level(level.value),
             rules=_known(rule or ()),
             with_histories=report is not None,
+            state=state,
+            full=full,
+            reread=reread,
         )
         findings = _run(options, master, report, out)
     show(_summary(findings, report, out, with_lineage=lineage))
@@ -143,6 +171,14 @@ def exit_code(findings: AuditResult) -> int:
     if findings.violation_count:
         return FOUND
     return CANNOT_RUN if findings.failures else 0
+
+
+def _check_state_options(state: str | None, *, full: bool, reread: float) -> None:
+    """:raises InvalidUsage: When one of them is of no use."""
+    if state is None and (full or reread):
+        raise InvalidUsage(f"{'--full' if full else '--reread'} is of no use without --state")
+    if full and reread:
+        raise InvalidUsage("--full reads all: --reread is of no use with it")
 
 
 def _known(names: Sequence[str]) -> tuple[str, ...]:
@@ -220,6 +256,7 @@ def _summary(
     findings: AuditResult, report: Path | None, out: Path | None, *, with_lineage: bool
 ) -> Iterator[Block]:
     from fencepost.pipeline.audit.totals import (
+        describe_extent,
         describe_totals,
         totals_by_rule,
     )
@@ -227,6 +264,8 @@ def _summary(
     yield line(describe_totals(findings))
     for text in findings.cluster_metadata.lines:
         yield line(text)
+    if findings.extent is not None:
+        yield line(describe_extent(findings.extent))
     yield line()
     rows = tuple(_rule_row(each) for each in totals_by_rule(findings))
     yield Table(("rule", "", "violations", "explained", "partitions"), rows)

@@ -82,6 +82,7 @@ def option(
     *,
     unset: str | None = None,
     at_least: float | None = None,
+    at_most: float | None = None,
     file_okay: bool = True,
     dir_okay: bool = True,
 ) -> Any:  # noqa: ANN401  # as typer says itself: it stands in annotations and for defaults
@@ -92,6 +93,7 @@ def option(
     :param text: The help text.
     :param unset: The default as help shows it, where the value itself says too little.
     :param at_least: The lowest number, inclusive.
+    :param at_most: The highest number, inclusive.
     :param file_okay: Whether an existing path may be a file.
     :param dir_okay: Whether an existing path may be a directory.
     """
@@ -103,6 +105,7 @@ def option(
         help=text,
         show_default=unset or True,
         min=at_least,
+        max=at_most,
         file_okay=file_okay,
         dir_okay=dir_okay,
     )

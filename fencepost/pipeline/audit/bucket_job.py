@@ -21,6 +21,7 @@ from fencepost.pipeline.audit.partition_metadata import partition_metadata
 from fencepost.pipeline.audit.scan_tasks import scan_share
 from fencepost.pipeline.audit.source_listing import SourceListing, one_a_task
 from fencepost.pipeline.audit.spark_task import WITHOUT_PARTITION
+from fencepost.pipeline.audit.state.kept_segments import KEPT
 from fencepost.pipeline.datasource.schemas import TRACES
 from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.pipeline.datasource.trace_files import read_trace_file
@@ -44,11 +45,16 @@ BucketFunction: TypeAlias = Callable[
 
 
 def bucket_job(
-    options: AuditOptions, listing: SourceListing, function: BucketFunction, schema: pa.Schema
+    options: AuditOptions,
+    listing: SourceListing,
+    function: BucketFunction,
+    schema: pa.Schema,
+    windows: DataFrame | None = None,
 ) -> DataFrame:
     """The rows that a function makes of each bucket.
 
     :param schema: Of these rows.
+    :param windows: `WINDOWS` of all segments; None: these are scanned.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -63,7 +69,9 @@ def bucket_job(
 
     copies = max(listing.count(ReplicaPart), listing.count(TierPart))
     buckets = bucket_count(listing.partitions, copies)
-    batches = _batches(options, listing, buckets).groupBy(_BUCKET)
+    if windows is None:
+        windows = scan_segments(options, listing)
+    batches = _batches(windows, listing, buckets).groupBy(_BUCKET)
     if options.trace is None:
         return batches.applyInArrow(one, from_arrow_schema(schema))
     traces = _traces(options, listing, buckets).groupBy(_BUCKET)
@@ -93,19 +101,23 @@ def separate_metadata(
     return batches, partition_metadata(metadata, with_objects=with_objects)
 
 
-def _batches(options: AuditOptions, listing: SourceListing, buckets: int) -> DataFrame:
+def _batches(batches: DataFrame, listing: SourceListing, buckets: int) -> DataFrame:
     """The batches, and the metadata of partitions and of the cluster."""
     from pyspark.sql.functions import hash as murmur
     from pyspark.sql.functions import lit, pmod
 
-    batches = _scan(options, listing)
     batches = batches.withColumn(_BUCKET, pmod(murmur("topic", "partition"), lit(buckets)))
     metadata = _to_buckets(listing.bucket_rows, "topic IS NOT NULL", buckets)
     return batches.unionByName(metadata, allowMissingColumns=True)
 
 
-def _scan(options: AuditOptions, listing: SourceListing) -> DataFrame:
-    """The windows and folds of all segments, each share of these read by one task."""
+def scan_segments(
+    options: AuditOptions, listing: SourceListing, *, keep: bool = False
+) -> DataFrame:
+    """The windows and folds of the segments that are read, each share of these by one task.
+
+    :param keep: Whether they are kept for the next audit: then they are `KEPT`.
+    """
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from fencepost.pipeline.datasource.source import coalesce
@@ -116,10 +128,11 @@ def _scan(options: AuditOptions, listing: SourceListing) -> DataFrame:
         for batch in batches:
             for row in metadata_rows.from_arrow(batch):
                 assert isinstance(row.value, ScanShare), "no others are asked for"
-                yield from coalesce(scan_share(row.value.segments, remote, checks))
+                segments = row.value.segments
+                yield from coalesce(scan_share(segments, remote, checks, keep=keep))
 
     shares = one_a_task(listing.rows(ScanShare), listing.count(ScanShare))
-    return shares.mapInArrow(scan, from_arrow_schema(WINDOWS))
+    return shares.mapInArrow(scan, from_arrow_schema(KEPT if keep else WINDOWS))
 
 
 def _traces(options: AuditOptions, listing: SourceListing, buckets: int) -> DataFrame:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from fencepost.pipeline.audit.bucket_job import BucketFunction, bucket_job
+from fencepost.pipeline.audit.bucket_job import BucketFunction, bucket_job, scan_segments
 from fencepost.pipeline.audit.cluster_metadata import MetadataReading
 from fencepost.pipeline.audit.condensed.window_scan import WindowReader
 from fencepost.pipeline.audit.directory_rule import DirectoryRule
@@ -31,7 +32,12 @@ from fencepost.pipeline.audit.incidents import (
     incident_table,
 )
 from fencepost.pipeline.audit.lineage.table import lineage_table
-from fencepost.pipeline.audit.metadata_rows import BrokerResult
+from fencepost.pipeline.audit.metadata_rows import (
+    BrokerResult,
+    ClusterFacts,
+    ScanTotals,
+    TrustedSegments,
+)
 from fencepost.pipeline.audit.metadata_tasks import Wanted
 from fencepost.pipeline.audit.partition_metadata import cluster_reading
 from fencepost.pipeline.audit.partition_summary import (
@@ -50,7 +56,10 @@ from fencepost.pipeline.audit.rule import (
 from fencepost.pipeline.audit.rules import RULES, transactions
 from fencepost.pipeline.audit.source_listing import SourceListing, list_sources
 from fencepost.pipeline.audit.spark_task import OUTPUT_SCHEMA, SUMMARY, run_task
+from fencepost.pipeline.audit.state.audit_state import AuditState
+from fencepost.pipeline.audit.state.kept_segments import ScanExtent
 from fencepost.pipeline.datasource.schemas import Level
+from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.pipeline.requirements import CannotRunError
 
 if TYPE_CHECKING:
@@ -85,6 +94,12 @@ class AuditOptions:
     """Names of `ALL_RULES`; none: all."""
     with_histories: bool = False
     """Whether summaries have the history, which a report draws."""
+    state: str | None = None
+    """Where the summaries of segments are kept for the next audit, and findings of each run."""
+    full: bool = False
+    """Whether all segments are read, whatever is kept of them."""
+    reread: float = 0.0
+    """The share (0 to 1) of the segments that did not change which are read nevertheless."""
     now_ms: int = field(default_factory=_now_ms)
     """When the audit is begun: what every rule takes for the present, wherever it runs."""
 
@@ -117,6 +132,10 @@ class AuditResult:
     """Which cluster metadata were read."""
     directories: DirectoryResult = field(default_factory=DirectoryResult)
     """Of the log directories; its findings are among `violations`."""
+    cluster_ids: tuple[str, ...] = ()
+    """Of the log directories that say one."""
+    extent: ScanExtent | None = None
+    """How much was read, and how much was not; None without a state."""
 
     @property
     def failures(self) -> tuple[RuleFailure, ...]:
@@ -152,6 +171,28 @@ class AuditResult:
         """The lineage of every partition: `table.LINEAGE_SCHEMA`, by topic and partition."""
         return lineage_table((each.topic, each.partition, each.lineages) for each in self.summaries)
 
+    @property
+    def run_fields(self) -> dict[str, object]:
+        """What was asked and what was found, as the table of runs of a state has it."""
+        options = self.options
+        return {
+            "started": datetime.fromtimestamp(options.now_ms / 1000, UTC),
+            "directory": options.directory,
+            "cluster_ids": list(self.cluster_ids),
+            "topics": list(options.topics),
+            "rules": [rule.name for rule in options.checked_rules],
+            "level": options.level.value,
+            "with_tier": options.remote is not None,
+            "with_trace": options.trace is not None,
+            "full": options.full,
+            "reread_share": options.reread,
+            "partitions": len(self.summaries),
+            "violations": self.violation_count,
+            "explained": self.explained_count,
+            "failures": len(self.failures),
+            "lost_records": sum(each.lost_records for each in self.incidents),
+        }
+
     def write(self, violations: Path, incidents: Path) -> None:
         """Write the findings and their causes as Parquet.
 
@@ -168,9 +209,12 @@ class AuditResult:
         parquet.write_table(self.lineage, path)
 
 
-def list_logs(spark: SparkSession, options: AuditOptions) -> SourceListing:
+def list_logs(
+    spark: SparkSession, options: AuditOptions, state: AuditState | None = None
+) -> SourceListing:
     """Let tasks find and read what there is besides batches and traces.
 
+    :param state: Of which the segments that did not change are not to be read.
     :raises CannotRunError: When there is nothing, or it can't be read.
     """
     wanted = Wanted(
@@ -179,9 +223,17 @@ def list_logs(spark: SparkSession, options: AuditOptions) -> SourceListing:
         with_remote_log=options.remote is None,
         with_coordinators=any(each.name == transactions.NAME for each in options.selected_rules),
         rules=options.rules,
+        with_stamps=state is not None,
     )
     with _readable_failure():
-        return list_sources(spark, wanted, remote=options.remote, trace=options.trace)
+        return list_sources(
+            spark,
+            wanted,
+            remote=options.remote,
+            trace=options.trace,
+            trust=None if state is None else state.trust,
+            kept=None if state is None else state.kept_parts(),
+        )
 
 
 def audit(spark: SparkSession, options: AuditOptions) -> AuditResult:
@@ -189,11 +241,24 @@ def audit(spark: SparkSession, options: AuditOptions) -> AuditResult:
 
     :raises CannotRunError: When there is nothing to look at, or it can't be read.
     """
-    listing = list_logs(spark, options)
+    with _readable_failure():
+        state = _open_state(spark, options)
+    listing = list_logs(spark, options, state)
+    cluster_ids = tuple(each for facts in listing.of(ClusterFacts) for each in facts.cluster_ids)
     try:
         with _readable_failure():
+            windows = None
+            if state is not None:
+                state.check_cluster(cluster_ids)
+                scanned = scan_segments(options, listing, keep=True)
+                windows = state.write(
+                    scanned,
+                    listing.rows(TrustedSegments),
+                    topics=options.topics,
+                    with_tier=options.remote is not None,
+                )
             answered = bucket_job(
-                options, listing, bucket_function(options), OUTPUT_SCHEMA
+                options, listing, bucket_function(options), OUTPUT_SCHEMA, windows
             ).toArrow()
     finally:
         listing.unpersist()
@@ -206,13 +271,28 @@ def audit(spark: SparkSession, options: AuditOptions) -> AuditResult:
     found = pa.concat_tables(
         (violation_table(list(directories.violations)), found.cast(VIOLATION_SCHEMA))
     )
-    return AuditResult(
+    extents = (each.extent for each in listing.of(ScanTotals))
+    result = AuditResult(
         options=options,
         violations=found.sort_by([(name, "ascending") for name in ("topic", "partition")]),
         summaries=tuple(sorted(summaries, key=lambda summary: summary.key)),
         cluster_metadata=cluster_reading(listing.values),
         directories=directories,
+        cluster_ids=cluster_ids,
+        extent=None if state is None else sum(extents, ScanExtent()),
     )
+    if state is not None and result.extent is not None:
+        with _readable_failure():
+            state.commit(result.violations, result.lineage, result.run_fields, result.extent)
+    return result
+
+
+def _open_state(spark: SparkSession, options: AuditOptions) -> AuditState | None:
+    """:raises CannotRunError: When it can't be used."""
+    if options.state is None:
+        return None
+    checks = Checks(options.level.value)
+    return AuditState.open(spark, options.state, checks, full=options.full, reread=options.reread)
 
 
 def bucket_function(options: AuditOptions) -> BucketFunction:

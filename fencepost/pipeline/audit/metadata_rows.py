@@ -21,7 +21,9 @@ from fencepost.pipeline.audit.coordinator_log import CoordinatedProducer
 from fencepost.pipeline.audit.directory_rule import DirectoryIdentity, DirectoryListing
 from fencepost.pipeline.audit.directory_task import DirectoryResult
 from fencepost.pipeline.audit.rule import ReplicaMetadata, TierSegment, TopicPartition
+from fencepost.pipeline.audit.state.kept_segments import KeptSegment, ScanExtent
 from fencepost.pipeline.datasource.log_directories import LogDir, Replica
+from fencepost.pipeline.datasource.segment_stamps import SegmentStamp
 from fencepost.pipeline.datasource.segments import SegmentFiles
 from fencepost.pipeline.datasource.trace_files import TraceFile
 
@@ -184,6 +186,28 @@ class ScanShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPart:
+    """What an earlier audit has kept of a segment; its key is that of the partition."""
+
+    segment: KeptSegment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustedSegments:
+    """Segments of a partition of which the kept summaries are taken as they are."""
+
+    logs: Mapping[str, str]
+    """Where each is by now, by its key (`kept_segments.segment_key`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTotals:
+    """How much of some partitions is read, and how much is not."""
+
+    extent: ScanExtent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteLogReplica:
     """A replica of ``__remote_log_metadata``."""
 
@@ -200,9 +224,10 @@ class CoordinatorReplica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierKeys:
-    """Keys of metadata in the tier that are to be read."""
+    """Segments of the tier whose metadata are to be read."""
 
-    keys: tuple[str, ...]
+    stamps: Mapping[str, SegmentStamp]
+    """By the key of the metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ from fencepost.pipeline.datasource.log_directories import (
     is_fenceposts,
     read_replica,
 )
-from fencepost.pipeline.datasource.segments import replica_segment_files
+from fencepost.pipeline.datasource.segments import replica_segment_files, with_stamp
 from fencepost.protocol.byte_utils import format_uuid
 from fencepost.protocol.remote_log_metadata_records import REMOTE_LOG_METADATA_TOPIC
 from fencepost.storage.formats import file_names
@@ -88,6 +88,8 @@ class Wanted:
     """Whether the transaction coordinators' log is read."""
     rules: tuple[str, ...] = ()
     """Names of rules; none: all."""
+    with_stamps: bool = False
+    """Whether segments of logs get the stamps of their files."""
 
     def is_audited(self, topic: str) -> bool:
         """Whether rules run on its partitions."""
@@ -310,7 +312,7 @@ def list_replicas(wanted: Wanted, found: FoundReplicas) -> Iterator[MetadataRow]
                 is_cleaned=each.is_cleaned,
             )
             yield MetadataRow(value=part, partition=(replica.topic, replica.partition))
-            yield from found_segments(files)
+            yield from found_segments(map(with_stamp, files) if wanted.with_stamps else files)
         if wanted.with_remote_log and replica.topic == REMOTE_LOG_METADATA_TOPIC:
             yield MetadataRow(value=RemoteLogReplica(replica=replica))
         if wanted.with_coordinators and replica.topic == TRANSACTION_TOPIC:

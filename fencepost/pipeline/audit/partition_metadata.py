@@ -249,6 +249,6 @@ def read_partition_metadata(
     else:
         for row in list(list_tier(remote, wanted.topics)):
             assert isinstance(row.value, TierKeys), "they are all that it lists"
-            rows += read_tier(remote, row.value.keys)
+            rows += read_tier(remote, row.value.stamps)
     rows += read_coordinators(wanted, _of(CoordinatorReplica, values))
     return partition_metadata(rows, with_objects=remote is not None)

@@ -7,13 +7,27 @@ shares, each of which one task scans.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import pyarrow as pa
 
 from fencepost.pipeline.audit.condensed.window_rows import PlannedSegment, plan_windows
 from fencepost.pipeline.audit.condensed.window_scan import scan_small_windows, scan_windows
-from fencepost.pipeline.audit.metadata_rows import FoundSegments, MetadataRow, ScanShare
+from fencepost.pipeline.audit.metadata_rows import (
+    FoundSegments,
+    KeptPart,
+    MetadataRow,
+    ScanShare,
+    ScanTotals,
+    TrustedSegments,
+)
 from fencepost.pipeline.audit.rule import TopicPartition
+from fencepost.pipeline.audit.state.kept_segments import (
+    KeptSegment,
+    Trust,
+    choose_segments,
+    keep_rows,
+)
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.pipeline.datasource.segments import SegmentFiles, split_into_tasks
@@ -29,33 +43,50 @@ def found_segments(segments: Iterable[SegmentFiles]) -> Iterator[MetadataRow]:
         yield MetadataRow(value=FoundSegments(segments=tuple(own)), key=f"{topic}-{partition}")
 
 
-def plan_scan(rows: Iterable[MetadataRow]) -> Iterator[MetadataRow]:
+def plan_scan(rows: Iterable[MetadataRow], trust: Trust | None = None) -> Iterator[MetadataRow]:
     """Segments as shares for tasks, in an order that does not depend on that of the rows.
 
-    :param rows: Those with `FoundSegments` of some keys, all that there are of these.
+    :param rows: Those with `FoundSegments` and `KeptPart` of some keys, all that there are of
+        these.
+    :param trust: Which of the kept segments are not read; None: all are.
     """
     segments: list[SegmentFiles] = []
+    kept: dict[str, KeptSegment] = {}
     for row in rows:
-        assert isinstance(row.value, FoundSegments), "no others are asked for"
-        segments += row.value.segments
+        match row.value:
+            case FoundSegments(segments=found):
+                segments += found
+            case KeptPart(segment=segment):
+                kept[segment.key] = segment
     segments.sort(key=lambda each: (each.topic, each.partition, each.log))
-    plans = iter(plan_windows(segments))
-    for share in split_into_tasks(segments):
-        planned = tuple((files, next(plans)) for files in share)
-        yield MetadataRow(value=ScanShare(segments=planned), key=share[0].log)
+    planned = list(zip(segments, plan_windows(segments), strict=True))
+    if trust is not None:
+        choice = choose_segments(planned, kept, trust)
+        yield MetadataRow(value=ScanTotals(extent=choice.extent))
+        for logs in choice.trusted.values():
+            yield MetadataRow(value=TrustedSegments(logs=logs))
+        planned = choice.read
+    left = iter(planned)
+    for share in split_into_tasks([files for files, _ in planned]):
+        own = tuple(islice(left, len(share)))
+        yield MetadataRow(value=ScanShare(segments=own), key=share[0].log)
 
 
 def scan_share(
-    segments: tuple[PlannedSegment, ...], remote: str | None, checks: Checks
+    segments: tuple[PlannedSegment, ...], remote: str | None, checks: Checks, *, keep: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """The rows of `WINDOWS` of some segments.
 
     :param remote: The URL of the tier; None where none of them is there.
+    :param keep: Whether they are kept for the next audit: then they are `KEPT`.
     """
     plans = {files.log: plan for files, plan in segments}
-    rows, others = scan_small_windows([files for files, _ in segments], checks)
-    yield from rows
+    others = [files for files, _ in segments]
+    if not keep:  # what is kept is kept by segment
+        small, others = scan_small_windows(others, checks)
+        yield from small
     in_tier = any(files.place is Place.TIER for files in others)
     tier = Tier.open(remote) if in_tier and remote is not None else None
     for files in others:
-        yield from scan_windows(files, plans[files.log], tier, checks=checks)
+        rows = scan_windows(files, plans[files.log], tier, checks=checks)
+        yield from keep_rows(files, plans[files.log], checks, rows) if keep else rows

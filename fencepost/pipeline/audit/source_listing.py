@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -39,6 +39,7 @@ from fencepost.pipeline.audit.metadata_rows import (
     RemoteLogFacts,
     RemoteLogReplica,
     ReplicaPart,
+    ScanTotals,
     TaskSummary,
     TierKeys,
     TierPart,
@@ -52,6 +53,7 @@ from fencepost.pipeline.audit.metadata_tasks import (
     resolve_directories,
 )
 from fencepost.pipeline.audit.scan_tasks import plan_scan
+from fencepost.pipeline.audit.state.kept_segments import Trust
 from fencepost.pipeline.audit.tier_tasks import list_tier, read_remote_log, read_tier
 from fencepost.pipeline.datasource.log_directories import UnreadableSource
 from fencepost.pipeline.datasource.trace_files import (
@@ -79,7 +81,7 @@ _FOR_BUCKETS: Final = (
     RemoteLogFacts,
     CoordinatorFacts,
 )
-_FOR_DRIVER: Final = (TaskSummary, Problem, BrokerResult, ClusterFacts, RemoteLogFacts)
+_FOR_DRIVER: Final = (TaskSummary, Problem, BrokerResult, ClusterFacts, RemoteLogFacts, ScanTotals)
 _RESOLVED: Final = (FoundReplicas, ListedDirectory, IdentifiedDirectory)
 
 
@@ -89,6 +91,10 @@ class SourceListing:
 
     frames: list[DataFrame]
     """Of `metadata_rows.SCHEMA`; persisted."""
+    trust: Trust | None = None
+    """Which of the segments that were kept are not read; None where all are."""
+    kept: DataFrame | None = None
+    """`KeptPart`s of all partitions; None where nothing is kept."""
     counts: Counter[str] = field(default_factory=Counter)
     """How many rows there are, by the name of the value's class."""
     partitions: int = 0
@@ -147,16 +153,23 @@ def _union(one: DataFrame, two: DataFrame) -> DataFrame:
 
 
 def list_sources(
-    spark: SparkSession, wanted: Wanted, *, remote: str | None, trace: str | None
+    spark: SparkSession,
+    wanted: Wanted,
+    *,
+    remote: str | None,
+    trace: str | None,
+    trust: Trust | None = None,
+    kept: DataFrame | None = None,
 ) -> SourceListing:
     """Let tasks list and read all but batches and traces.
 
     :param remote: The URL of the tier.
     :param trace: The directory of ``serve --trace``.
+    :param trust: As `SourceListing` has it, like the next one.
     :raises CannotRunError: When there is no partition, or something can't be read.
     :raises PySparkException: When a task fails.
     """
-    listing = SourceListing([])
+    listing = SourceListing([], trust=trust, kept=kept)
     try:
         _list_logs(spark, wanted, trace, listing, has_tier=remote is not None)
         _list_later(spark, wanted, remote, listing)
@@ -213,7 +226,7 @@ def _list_later(
         def read_keys(rows: Iterable[MetadataRow]) -> Iterator[MetadataRow]:
             for row in rows:
                 assert isinstance(row.value, TierKeys), "no others are taken"
-                yield from read_tier(remote, row.value.keys)
+                yield from read_tier(remote, row.value.stamps)
 
         keys = _start(spark, lambda: list_tier(remote, topics)).repartition(tasks, "key")
         listing.add(_run(keys, read_keys, TierKeys))
@@ -229,7 +242,10 @@ def _list_later(
 
 def _planned(listing: SourceListing, tasks: int) -> DataFrame:
     """All segments that were found, as shares for tasks."""
-    return _run(listing.rows(FoundSegments).repartition(tasks, "key"), plan_scan)
+    rows = listing.rows(FoundSegments)
+    if listing.kept is not None:
+        rows = rows.unionByName(listing.kept)
+    return _run(rows.repartition(tasks, "key"), partial(plan_scan, trust=listing.trust))
 
 
 def _trace_files(directory: str, trace: str, rows: Iterable[MetadataRow]) -> Iterator[MetadataRow]:

@@ -7,7 +7,8 @@ tier by then.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from fencepost.pipeline.audit.metadata_rows import (
@@ -20,9 +21,11 @@ from fencepost.pipeline.audit.remote_log_metadata import read_remote_log_metadat
 from fencepost.pipeline.audit.rule import TierSegment, TopicPartition
 from fencepost.pipeline.audit.scan_tasks import found_segments
 from fencepost.pipeline.datasource.log_directories import Replica
+from fencepost.pipeline.datasource.segment_stamps import SegmentStamp
 from fencepost.pipeline.datasource.segments import tier_segment_files
 from fencepost.pipeline.datasource.tier import Tier, partition_of_key
 from fencepost.protocol.byte_utils import format_uuid
+from fencepost.storage.tier.object_store import ObjectKind, object_key
 from fencepost.storage.tier.segment_metadata import RemoteSegment
 
 _KEYS: Final = 500
@@ -36,19 +39,19 @@ def list_tier(remote: str, topics: Collection[str] | None) -> Iterator[MetadataR
     :param topics: Only of these; None for all.
     :raises UnreadableSource: When there is no tier, or it does not answer.
     """
-    keys = Tier.open(remote).metadata_keys(topics)
-    for start in range(0, len(keys), _KEYS):
-        some = keys[start : start + _KEYS]
-        yield MetadataRow(value=TierKeys(keys=some), key=some[0])
+    stamps = iter(Tier.open(remote).stamps(topics).items())
+    while some := dict(islice(stamps, _KEYS)):
+        yield MetadataRow(value=TierKeys(stamps=some), key=next(iter(some)))
 
 
-def read_tier(remote: str, keys: Collection[str]) -> Iterator[MetadataRow]:
+def read_tier(remote: str, stamps: Mapping[str, SegmentStamp]) -> Iterator[MetadataRow]:
     """The segments of which some keys are the metadata.
 
+    :param stamps: By key, as `Tier.stamps` gives them.
     :raises UnreadableSource: When the tier does not answer.
     """
     tier = Tier.open(remote)
-    segments = tier.read_segments(keys)
+    segments = tier.read_segments(tuple(stamps))
     found: dict[TopicPartition, list[TierSegment]] = defaultdict(list)
     for each in segments:
         found[each.partition.topic, each.partition.index].append(_tier_segment(each))
@@ -58,7 +61,11 @@ def read_tier(remote: str, keys: Collection[str]) -> Iterator[MetadataRow]:
     for key in sorted({*found, *unreadable}):
         part = TierPart(segments=tuple(found[key]), unreadable=tuple(unreadable[key]))
         yield MetadataRow(value=part, partition=key)
-    yield from found_segments(tier_segment_files(each) for each in segments if each.is_served)
+    yield from found_segments(
+        tier_segment_files(each, stamps.get(object_key(each, ObjectKind.METADATA)))
+        for each in segments
+        if each.is_served
+    )
 
 
 def read_remote_log(

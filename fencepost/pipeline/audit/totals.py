@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from fencepost.pipeline.audit.directory_rule import DirectoryRule
 from fencepost.pipeline.audit.incidents import offsets_text
 from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.state.kept_segments import ScanExtent
 from fencepost.pipeline.datasource.schemas import Level
 
 if TYPE_CHECKING:
@@ -62,6 +63,16 @@ def describe_totals(findings: AuditResult) -> str:
         traced = sum(summary.trace_rows for summary in findings.summaries)
         parts.append(f"{pluralize(traced, 'row')} of trace")
     return f"{', '.join(parts)}; {_LEVEL_TEXTS[findings.options.level]}"
+
+
+def describe_extent(extent: ScanExtent) -> str:
+    """How much of the segments was read, and how much was trusted, in a line."""
+    read = pluralize(extent.read + extent.reread, "segment")
+    again = f", {extent.reread:,} of them again" if extent.reread else ""
+    return (
+        f"state: {read} read ({bytes_text(extent.read_bytes)}{again}), "
+        f"{extent.trusted:,} trusted ({bytes_text(extent.trusted_bytes)})"
+    )
 
 
 def lost_text(findings: AuditResult) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol, Self
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fencepost.pipeline.datasource.log_directories import Replica, find_log_dirs, find_replicas
 from fencepost.pipeline.datasource.schemas import Place
+from fencepost.pipeline.datasource.segment_stamps import SegmentStamp, stamp_of_files
 from fencepost.pipeline.datasource.tier import Tier
 from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.tier.object_store import ObjectKind, object_key
@@ -35,6 +36,7 @@ class SegmentFiles:
     :ivar transaction_index: Where it would be, if there is one.
     :ivar snapshots: Of the producers before an offset of the segment, or behind it where it is the
         last one; of logs alone.
+    :ivar stamp: Of all these files; None where it is not asked for.
     """
 
     topic: str
@@ -50,6 +52,7 @@ class SegmentFiles:
     closed: bool
     transaction_index: str | None = None
     snapshots: tuple[str, ...] = ()
+    stamp: SegmentStamp | None = None
 
 
 def list_segments(
@@ -110,8 +113,17 @@ def replica_segment_files(replica: Replica) -> list[SegmentFiles]:
     ]
 
 
-def tier_segment_files(segment: RemoteSegment) -> SegmentFiles:
-    """A segment of the tier."""
+def with_stamp(files: SegmentFiles) -> SegmentFiles:
+    """A segment of a log, with the stamp of its files as they are now."""
+    names = (files.log, files.offset_index, files.time_index, files.transaction_index)
+    return replace(files, stamp=stamp_of_files((*names, *files.snapshots)))
+
+
+def tier_segment_files(segment: RemoteSegment, stamp: SegmentStamp | None = None) -> SegmentFiles:
+    """A segment of the tier.
+
+    :param stamp: As `Tier.stamps` gives it.
+    """
     return SegmentFiles(
         topic=segment.partition.topic,
         partition=segment.partition.index,
@@ -125,6 +137,7 @@ def tier_segment_files(segment: RemoteSegment) -> SegmentFiles:
         size=segment.size_bytes,
         closed=True,
         transaction_index=object_key(segment, ObjectKind.TRANSACTION_INDEX),
+        stamp=stamp,
     )
 
 

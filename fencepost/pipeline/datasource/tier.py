@@ -7,8 +7,10 @@ URL's query, as with ``serve``.
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -22,6 +24,7 @@ from fencepost.broker.server.remote_urls import (
     require_obstore,
 )
 from fencepost.pipeline.datasource.log_directories import UnreadableSource
+from fencepost.pipeline.datasource.segment_stamps import FileMark, SegmentStamp
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.storage.tier.object_store import ObjectKind
 from fencepost.storage.tier.segment_metadata import CorruptMetadata, RemoteSegment
@@ -82,12 +85,30 @@ class Tier:
         :param topics: Only of these; None for all.
         :raises UnreadableSource: When the tier can't be listed.
         """
+        return tuple(self.stamps(topics))
+
+    def stamps(self, topics: Collection[str] | None = None) -> dict[str, SegmentStamp]:
+        """Of each segment the stamp of its objects, by the key of its metadata.
+
+        :param topics: Only of these; None for all.
+        :raises UnreadableSource: When the tier can't be listed.
+        """
         from obstore.exceptions import BaseError
 
+        marks: dict[str, list[FileMark]] = defaultdict(list)
+        metadata: dict[str, str] = {}
         try:
-            return tuple(key for key in self._keys() if _is_wanted(key, topics))
+            for meta in chain.from_iterable(self._store.list()):
+                key = meta["path"]
+                if not _is_wanted(key, topics):
+                    continue
+                own = _segment_of_key(key)
+                marks[own].append((key, meta["size"], meta["e_tag"] or meta["last_modified"]))
+                if key.endswith(ObjectKind.METADATA):
+                    metadata[key] = own
         except (BaseError, OSError) as error:
             raise UnreadableSource(f"can't read the tier: {first_line(error)}") from error
+        return {key: SegmentStamp.of(marks[own]) for key, own in metadata.items()}
 
     def read_segments(self, keys: Collection[str]) -> tuple[RemoteSegment, ...]:
         """The segments that some of `metadata_keys` are of, by topic, partition and start offset.
@@ -151,14 +172,6 @@ class Tier:
         except FileNotFoundError:
             return None  # it was deleted since it was listed
 
-    def _keys(self) -> list[str]:
-        return [
-            meta["path"]
-            for chunk in self._store.list()
-            for meta in chunk
-            if meta["path"].endswith(ObjectKind.METADATA)
-        ]
-
 
 def _folder(path: Path) -> ObjectStoreMethods:
     from obstore.store import LocalStore
@@ -171,6 +184,12 @@ def _folder(path: Path) -> ObjectStoreMethods:
 def partition_of_key(key: str) -> tuple[str, int]:
     """Topic and partition of an object, from its key: ``TOPIC-TOPICID/PARTITION/...``."""
     return _topic_of_key(key), int(key.split("/")[1])
+
+
+def _segment_of_key(key: str) -> str:
+    """What the keys of all objects of a segment begin with: suffixes alone have dots."""
+    folder, _, name = key.rpartition("/")
+    return f"{folder}/{name.partition('.')[0]}"
 
 
 def _topic_of_key(key: str) -> str:

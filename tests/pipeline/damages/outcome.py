@@ -10,12 +10,27 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fencepost.pipeline.audit import partition_metadata
-from fencepost.pipeline.audit.condensed.window_scan import WindowReader, scan_folder_windows
+from fencepost.pipeline.audit.condensed.window_rows import plan_windows
+from fencepost.pipeline.audit.condensed.window_scan import (
+    WindowReader,
+    scan_folder_windows,
+    scan_windows,
+)
 from fencepost.pipeline.audit.incidents import Incident
 from fencepost.pipeline.audit.spark_task import PartitionResult, check_partitions
+from fencepost.pipeline.audit.state.kept_segments import (
+    KEPT,
+    ScanExtent,
+    Trust,
+    choose_segments,
+    keep_rows,
+    kept_segment,
+)
 from fencepost.pipeline.datasource.segment_scan import Checks
+from fencepost.pipeline.datasource.segments import list_segments, with_stamp
 from tests.pipeline.damages.catalogue import DAMAGES
 from tests.pipeline.damages.model import Damage, Target
 from tests.pipeline.damages.written import BROKERS, Topic, Written
@@ -84,6 +99,31 @@ def results(written: Written, rows: pa.Table) -> Iterator[PartitionResult]:
         now_ms=time.time_ns() // 1_000_000,
         read=WindowReader(None),
     )
+
+
+def kept_rows(written: Written, before: pa.Table | None = None) -> tuple[pa.Table, ScanExtent]:
+    """What an audit keeps, without Spark, and how much it read.
+
+    :param before: `KEPT`: what the one before has kept; None without one.
+    """
+    segments = [with_stamp(each) for each in list_segments(str(written.folder), None)]
+    known = KEPT.empty_table() if before is None else before
+    kept = map(kept_segment, known["summary"].drop_null().to_pylist())
+    choice = choose_segments(
+        list(zip(segments, plan_windows(segments), strict=True)),
+        {each.key: each for each in kept},
+        Trust(checks=Checks.RECORDS),
+    )
+    trusted = [key for logs in choice.trusted.values() for key in logs]
+    taken = known.filter(pc.is_in(known["segment_key"], pa.array(trusted, pa.string())))
+    read = [
+        batch
+        for files, plan in choice.read
+        for batch in keep_rows(
+            files, plan, Checks.RECORDS, scan_windows(files, plan, checks=Checks.RECORDS)
+        )
+    ]
+    return pa.concat_tables([taken, pa.Table.from_batches(read, KEPT)]), choice.extent
 
 
 def table(damages: Sequence[Damage] = DAMAGES) -> Iterator[str]:

@@ -9,15 +9,24 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
+from fencepost.pipeline.audit.condensed.window_rows import WINDOWS
 from fencepost.pipeline.audit.condensed.window_scan import scan_folder_windows
 from fencepost.pipeline.audit.incidents import offsets_text
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from tests.pipeline.damages.__main__ import PAGE, with_table
 from tests.pipeline.damages.catalogue import DAMAGES
 from tests.pipeline.damages.model import Target
-from tests.pipeline.damages.outcome import HEALTHY, incidents, outcomes, results, topics
+from tests.pipeline.damages.outcome import (
+    HEALTHY,
+    incidents,
+    kept_rows,
+    outcomes,
+    results,
+    topics,
+)
 from tests.pipeline.damages.written import Written, fencepost_writes
 
 
@@ -43,6 +52,22 @@ def test_windows_tell_what_batches_tell_of_every_damage(written: Written, tmp_pa
     windows = scan_folder_windows(copy.folder, checks=Checks.RECORDS)
     assert windows["batches"].null_count < windows.num_rows
     found = list(results(copy, windows))
+    assert found == list(results(copy, scan_folder(copy.folder, checks=Checks.RECORDS)))
+
+
+def test_an_audit_of_what_has_changed_tells_what_one_of_everything_tells(
+    written: Written, tmp_path: Path
+) -> None:
+    copy = written.copy(tmp_path / "damaged")
+    before, first = kept_rows(copy)
+    for each in DAMAGES:
+        for count in each.replicas:
+            each.do(Target(written=copy, topic=f"{each.name}-{count}"))
+    after, second = kept_rows(copy, before)
+    assert first.trusted == 0
+    assert second.trusted > second.read > len(DAMAGES)
+    rows = after.filter(pc.is_null(after["summary"])).select(WINDOWS.names)
+    found = list(results(copy, rows))
     assert found == list(results(copy, scan_folder(copy.folder, checks=Checks.RECORDS)))
 
 
