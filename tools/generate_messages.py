@@ -1,5 +1,7 @@
 """Write fencepost/protocol/messages/ from kio's schemas and from the drafts.
 
+Beside each module is a file of the schemas of all versions: see `tools.kio_schemas`.
+
 One module for each API that is served, with one class for each struct, for all versions, as
 Kafka's own ``*RequestData`` classes are: every field of every version, with its default.
 Run it after an update of kio, a new API or a new draft; ``--check`` only compares, and exits 1 when
@@ -8,6 +10,7 @@ the files differ from what it would write. Modules of APIs that are not served a
 usage: python -m tools.generate_messages [--check]
 """
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -20,7 +23,7 @@ from kio.static.constants import EntityType
 
 from fencepost.protocol.apis import APIS
 from fencepost.protocol.codec.drafts import DRAFTS, Draft, DraftField
-from fencepost.protocol.codec.schema import field_name, split_type
+from tools.kio_schemas import field_name, schema_lines, split_type
 
 TARGET = Path(__file__).parent.parent / "fencepost" / "protocol" / "messages"
 SCALARS = {
@@ -234,13 +237,17 @@ def title(api: str) -> str:
 
 
 def main(check: bool) -> int:
-    wanted = {f"{api.name}.py": render(api.name, api.key) for api in APIS}
+    wanted = {}
+    for api in APIS:
+        text = wanted[f"{api.name}.py"] = render(api.name, api.key)
+        classes = dict.fromkeys(re.findall(r"^class (\w+)\(", text, re.MULTILINE))
+        wanted[f"{api.name}.txt"] = schema_lines(api.name, classes)
     stale = [
         name
         for name, text in wanted.items()
         if not (TARGET / name).exists() or (TARGET / name).read_text() != text
     ]
-    unserved = sorted(path.name for path in TARGET.glob("[!_]*.py") if path.name not in wanted)
+    unserved = sorted(path.name for path in TARGET.glob("[!_]*.*") if path.name not in wanted)
     if check:
         print("\n".join((*stale, *unserved)) or "messages are as generated")
         return 1 if stale or unserved else 0
@@ -248,7 +255,7 @@ def main(check: bool) -> int:
         (TARGET / name).write_text(wanted[name])
     for name in unserved:
         (TARGET / name).unlink()
-    print(f"{len(stale)} of {len(wanted)} modules written, {len(unserved)} deleted")
+    print(f"{len(stale)} of {len(wanted)} files written, {len(unserved)} deleted")
     return 0
 
 

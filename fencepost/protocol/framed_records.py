@@ -53,7 +53,7 @@ class RecordLayout(Struct, frozen=True, kw_only=True):
         """What the codec compiles a reader, or a writer, of a version from."""
         known = [each for each in self.fields if each.since <= version]
         fields = tuple(self._field_schema(each, version) for each in known)
-        return StructSchema(self.cls, True, fields, None)
+        return StructSchema(self.cls, True, fields)
 
     def _field_schema(self, f: RecordField, version: int) -> FieldSchema:
         struct = None if f.struct is None else f.struct.schema(version)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode as KioErrorCode
 
 from fencepost.protocol.apis import APIS, Api
-from fencepost.protocol.codec.schema import FieldSchema, Side, StructSchema, split_type
+from fencepost.protocol.codec.schema import FieldSchema, Side, StructSchema
+from tools.kio_schemas import kio_class, split_type
 
 Value: TypeAlias = Any
 """A field's value, whatever its type."""
@@ -64,7 +65,7 @@ def contents(schema: StructSchema) -> st.SearchStrategy[Content]:
     return st.fixed_dictionaries(
         {
             f.name: _field(f, theirs)
-            for theirs, f in zip(fields(schema.kio_class), schema.fields, strict=True)
+            for theirs, f in zip(fields(kio_class(schema)), schema.fields, strict=True)
         }
     )
 
@@ -108,7 +109,7 @@ def ours(schema: StructSchema, content: Content) -> Value:
 def kios(schema: StructSchema, content: Content) -> Value:
     """The content as kio's class for this version."""
     values = {}
-    for theirs, f in zip(fields(schema.kio_class), schema.fields, strict=True):
+    for theirs, f in zip(fields(kio_class(schema)), schema.fields, strict=True):
         value = _nested(f, content[f.name], kios)
         kio_type = theirs.metadata.get("kafka_type", "")
         if f.array and value is not None:
@@ -116,7 +117,7 @@ def kios(schema: StructSchema, content: Content) -> Value:
         elif not f.array:
             value = _as_kio(kio_type, value)
         values[theirs.name] = value
-    return schema.kio_class(**values)
+    return kio_class(schema)(**values)
 
 
 def _nested(f: FieldSchema, value: Value, build: Value) -> Value:

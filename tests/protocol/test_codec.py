@@ -34,6 +34,7 @@ from fencepost.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.protocol.messages import EVERY, Content, Value, content_of, contents, kios, ours, title
+from tools.kio_schemas import kio_class
 
 CORRELATION_ID = 0x01020304
 
@@ -58,7 +59,7 @@ def decode(api: Api, version: int, side: Side, frame: bytes, offset: int = 0) ->
 
 def kio_bytes(schema: StructSchema, content: Content) -> bytes:
     out = BytesIO()
-    entity_writer(schema.kio_class)(out, kios(schema, content))
+    entity_writer(kio_class(schema))(out, kios(schema, content))
     return out.getvalue()
 
 
@@ -75,7 +76,7 @@ def test_what_is_written_and_read_is_what_kio_writes_and_reads(
         theirs = kio_bytes(schema, content)
         frame, offset = encode(api, version, side, ours(schema, content))
         assert frame[offset:] == theirs
-        entity, size = entity_reader(schema.kio_class)(theirs, 0)
+        entity, size = entity_reader(kio_class(schema))(theirs, 0)
         assert (entity, size) == (kios(schema, content), len(theirs))
         for read in (decode(api, version, side, theirs), decode(api, version, side, frame, offset)):
             assert content_of(schema, read) == content

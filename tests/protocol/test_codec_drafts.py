@@ -298,7 +298,7 @@ def test_without_the_draft_these_versions_are_kafkas(row: Row) -> None:
     assert changed.base == row.version - is_replaced
     if changed.layouts(row.side):
         assert encode(row.api, row.version, row.side, row.message) != row.body
-    assert message_schema(row.api, row.side, row.version).kio_class.__version__ == row.version
+    assert message_schema(row.api, row.side, row.version).version == row.version
 
 
 def test_exactly_four_versions_are_replaced() -> None:

@@ -23,7 +23,8 @@ from fencepost.broker.faults.request_fields import (
 from fencepost.broker.faults.rules import FaultRule, validated_apis
 from fencepost.broker.faults.selectors import Apis
 from fencepost.protocol.apis import APIS, BY_NAME, Api
-from fencepost.protocol.codec.schema import Side, StructSchema, message_schema, split_type
+from fencepost.protocol.codec.schema import Side, StructSchema, message_schema
+from tools.kio_schemas import kio_class, split_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -84,7 +85,7 @@ def test_the_first_version_with_a_throttle_time(name: str, since: int | None) ->
 def test_an_api_has_fields_if_its_requests_name_such(api: Api, place: Place) -> None:
     _, fields_of, entity, beside = place
     requests = versions(api.name, "request")
-    found = set(chain.from_iterable(leaves(request.kio_class) for request in requests))
+    found = set(chain.from_iterable(leaves(kio_class(request)) for request in requests))
     named = any(kind is entity or name == beside for kind, name in found)
     assert (fields_of(api) is not None) == named
 
