@@ -14,8 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel
-
 from docs import api_table
 from docs.limits import LIMITS
 from docs.statements import Proposal, Statement, proposals
@@ -33,6 +31,7 @@ from fencepost.scenario.actions.executor import ACTIONS
 from fencepost.scenario.loader import read, shipped
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE
+from fencepost.verbs.model import Model
 from tests.clients.tools.session import FOLDER, PROGRAMS, sessions
 from tests.clients.tools.tools import NOT_RUN
 from tests.oracle.random_requests.bounds import BOUNDS
@@ -211,8 +210,8 @@ def _fields(model: type[Body] | None) -> str:
     if model is None:
         return ""
     fields = (
-        field.alias or name if field.is_required() else f"[{field.alias or name}]"
-        for name, field in model.model_fields.items()
+        field.json_name if field.is_required() else f"[{field.json_name}]"
+        for field in model.model_fields.values()
     )
     return f"`{', '.join(fields)}`"
 
@@ -243,7 +242,7 @@ def actions() -> str:
     )
 
 
-def _only(model: type[BaseModel], common: Collection[str]) -> str:
+def _only(model: type[Model], common: Collection[str]) -> str:
     """The fields of a model besides those that all have; what may be left out in brackets."""
     fields = (
         name if field.is_required() else f"[{name}]"

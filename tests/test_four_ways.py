@@ -57,7 +57,7 @@ def test_every_kind_of_fault_and_every_selector_has_a_row() -> None:
 
 def test_every_operation_that_a_tier_fault_hits_and_all_it_does_has_a_row() -> None:
     set_by = [row.given for row in TIER if row.verb == "add_tier_fault"]
-    operations = get_args(TierFaultBody.model_fields["operation"].annotation)
+    operations = get_args(TierFaultBody.model_fields["operation"].kind)
     assert {given["operation"] for given in set_by} == set(operations)
     assert {name for given in set_by for name in given} == TierFaultBody.model_fields.keys()
 

@@ -6,17 +6,15 @@ tests/verbs/test_methods.py fails when the file is not what this would write.
 import subprocess
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import reduce
 from operator import or_
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-
 from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, Shape, Verb
+from fencepost.verbs.model import FieldInfo, Model
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "fencepost" / "verbs" / "methods.py"
 
@@ -78,9 +76,7 @@ def _method(verb: Verb, *, is_async: bool) -> Iterator[str]:
     yield from _signature(verb, fields, positional, named, is_async=is_async)
     yield f'        """{verb.summary}"""'
     path = ", ".join(f'"{name}": {name}' for name in verb.path_parameters)
-    given = ", ".join(
-        f'"{each.alias or name}": {_given(name, each)}' for name, each in fields.items()
-    )
+    given = ", ".join(f'"{each.json_name}": {_given(name, each)}' for name, each in fields.items())
     call = {Shape.ONE: "call", Shape.LIST: "call_list", Shape.STREAM: "call_stream"}[verb.shape]
     wait = "await " if is_async and verb.shape is not Shape.STREAM else ""
     # The commas at the ends have the formatter put every argument on a line of its own.
@@ -96,7 +92,7 @@ def _given(name: str, field: FieldInfo) -> str:
 
 def _signature(
     verb: Verb,
-    fields: dict[str, FieldInfo],
+    fields: Mapping[str, FieldInfo],
     positional: list[str],
     named: list[str],
     *,
@@ -122,12 +118,12 @@ def _signature(
 
 
 def _parameter(name: str, field: FieldInfo, nulls: frozenset[str]) -> str:
-    text = f"{name}: {_type(field.annotation)}"
+    text = f"{name}: {_type(field.kind)}"
     if field.is_required():
         return text
     if name in nulls:
-        return f"{name}: {_type(types.EllipsisType | field.annotation)} = ..."
-    default = field.get_default(call_default_factory=True)
+        return f"{name}: {_type(types.EllipsisType | field.kind)} = ..."
+    default = field.get_default()
     if isinstance(default, Enum):
         default = default.value
     if isinstance(default, dict):
@@ -159,7 +155,7 @@ def _plain(kind: type) -> str:
         return "None"
     if issubclass(kind, Enum):
         return f"Literal[{', '.join(repr(each.value) for each in kind)}]"
-    if issubclass(kind, BaseModel):
+    if issubclass(kind, Model):
         # A word may stand for some of an action's values.
         return f"{'str | ' if hasattr(kind, 'words') else ''}Mapping[str, object]"
     return kind.__name__

@@ -4,13 +4,9 @@
 or anything else that only a person needs is imported; everything else is in ``commands``.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 
-_NO_PLUGINS = ("PYDANTIC_DISABLE_PLUGINS", "__all__")
-"""Otherwise pydantic looks for plugins in the metadata of all packages that are installed, before
-the first model of a process is made: the first verb would wait for that."""
 _HELP = frozenset({"--help", "-h"})
 
 
@@ -20,7 +16,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     :param arguments: Without the program's name; None takes the process's own.
     :returns: The exit code: 0, 1 for what failed, 2 for what was asked wrongly.
     """
-    os.environ.setdefault(*_NO_PLUGINS)
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given[:1] == ["serve"] and _HELP.isdisjoint(given):
         from fencepost.cli.serve import serve

@@ -121,12 +121,8 @@ def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
     app = _group(_PROGRAM, "A Kafka cluster for tests that does what it is told, when it is told.")
     app.callback()(_program)
     asked = _requested_command(arguments)
-    if asked is None or not _HELP.isdisjoint(arguments):
-        from fencepost.verbs.models import add_descriptions
-
-        add_descriptions()
     if asked is not None:
-        _add(app, asked)
+        _add(app, asked, with_help=not _HELP.isdisjoint(arguments))
         return app
     app.command(
         "serve",
@@ -134,7 +130,7 @@ def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
         " accepts: where the brokers are, where the control API is, and the process id.",
     )(_serve)
     for name in (*BY_WORDS, _BROKERS, *MODULES):
-        _add(app, name)
+        _add(app, name, with_help=True)
     return app
 
 
@@ -183,8 +179,11 @@ def _group(name: str, does: str) -> typer.Typer:
     return app
 
 
-def _add(app: typer.Typer, name: str) -> None:
-    """Add a command, and the group that it is in."""
+def _add(app: typer.Typer, name: str, *, with_help: bool) -> None:
+    """Add a command, and the group that it is in.
+
+    :param with_help: Whether its options are described, which takes longer than to carry it out.
+    """
     if name in MODULES:
         import_module(MODULES[name]).register(app)
         return
@@ -194,7 +193,7 @@ def _add(app: typer.Typer, name: str) -> None:
     if name == _BROKERS:
         app.command(last, rich_help_panel="See")(_list_brokers)
     else:
-        add_verb(app, name)
+        add_verb(app, name, with_help=with_help)
 
 
 def _group_in(app: typer.Typer, name: str) -> typer.Typer:

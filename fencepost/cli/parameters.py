@@ -12,11 +12,10 @@ from types import NoneType, UnionType
 from typing import Annotated, Final, Literal, Union, get_args, get_origin
 
 from msgspec import Struct
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from fencepost.verbs.bodies import Body, FaultAction
 from fencepost.verbs.catalogue import PATH_TYPES, Verb
+from fencepost.verbs.model import FieldInfo, Model
 
 ALWAYS: Final = "always"
 """The word for null where null means no limit."""
@@ -109,7 +108,17 @@ class Parameter(Struct, frozen=True, kw_only=True):
     """What holds where nothing is given, as text; None where there is nothing to say."""
     negates: bool = False
     """Whether it is a flag that sets its field to false."""
-    description: str = ""
+    info: FieldInfo | None = None
+    """Its field; None of a parameter in the path."""
+
+    @property
+    def description(self) -> str:
+        """The docstring of its field."""
+        if self.kind is Kind.NULL:
+            return f"Without a {self.name}."
+        from fencepost.verbs.descriptions import field_description  # which few commands need
+
+        return "" if self.info is None else field_description(self.info) or ""
 
     @property
     def name(self) -> str:
@@ -286,22 +295,22 @@ def parameters(verb: Verb) -> tuple[Parameter, ...]:
 
 
 def _fields(
-    model: type[BaseModel], outer: tuple[str, ...], positional: Sequence[str]
+    model: type[Model], outer: tuple[str, ...], positional: Sequence[str]
 ) -> Iterator[Parameter]:
     """Those of a model; of a model in it, what that consists of stands beside the others."""
     for name, field in model.model_fields.items():
-        place = (*outer, field.alias or name)
-        inner = _model(field.annotation)
+        place = (*outer, field.json_name)
+        inner = _model(field.kind)
         if inner is None:
             yield _parameter(place, field, is_argument=not outer and name in positional)
         for each in (inner,) if inner is not None else _alternatives(field):
             yield from _fields(each, place, ())
         if issubclass(model, Body) and name in model.null_counts:
-            yield Parameter(field_path=place, kind=Kind.NULL, description=f"Without a {name}.")
+            yield Parameter(field_path=place, kind=Kind.NULL, info=field)
 
 
 def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -> Parameter:
-    types = list(_types(field.annotation))
+    types = list(_types(field.kind))
     is_required = field.is_required() and not any(_alternatives(field))
     default = None if field.is_required() or field.default_factory else field.default
     kind = _kind(types)
@@ -316,21 +325,21 @@ def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -
         is_required=is_required,
         default=None if default is None or kind is Kind.FLAG else str(default),
         negates=kind is Kind.FLAG and default is True,
-        description=field.description or "",
+        info=field,
     )
 
 
-def _model(annotation: object) -> type[BaseModel] | None:
+def _model(annotation: object) -> type[Model] | None:
     """The model that a field has, which may be left out; None where it has something else."""
     kinds = [each for each in _types(annotation) if each is not NoneType]
-    if len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], BaseModel):
+    if len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], Model):
         return kinds[0]
     return None
 
 
-def _alternatives(field: FieldInfo) -> Iterator[type[BaseModel]]:
+def _alternatives(field: FieldInfo) -> Iterator[type[Model]]:
     """Models that may be given in place of a plain value."""
-    for each in _types(field.annotation):
+    for each in _types(field.kind):
         model = _model(each)
         if model is not None:
             yield model

@@ -13,8 +13,6 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 from msgspec import Struct
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from fencepost.cli import tables
 from fencepost.cli.output import show, show_json
@@ -31,7 +29,8 @@ from fencepost.protocol.lookup import did_you_mean
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE, Method, Shape, Verb
-from fencepost.verbs.models import problem, problems
+from fencepost.verbs.model import decode
+from fencepost.verbs.problems import InvalidModel, Problem, text_at
 from fencepost.verbs.remote import Refused, Unreachable
 
 Fields = dict[str, object]
@@ -127,26 +126,26 @@ def _checked(verb: Verb, known: Sequence[Parameter], fields: Mapping[str, object
         return None
     try:
         return verb.request_model.model_validate(fields)
-    except ValidationError as error:
-        told = dict.fromkeys(_describe_error(known, each) for each in error.errors())
+    except InvalidModel as error:
+        told = dict.fromkeys(_describe_problem(known, each) for each in error.problems)
         raise InvalidUsage("; ".join(told)) from None
 
 
-def _describe_error(known: Sequence[Parameter], error: ErrorDetails) -> str:
+def _describe_problem(known: Sequence[Parameter], problem: Problem) -> str:
     """What is wrong, by the option's name and not by the field's."""
-    place = error["loc"]
+    place = problem.place
     for parameter in known:
         if place[: len(parameter.field_path)] == parameter.field_path:
             break
     else:
-        return problem(place if len(place) > 1 else (), error)
-    given = error["input"]
+        return text_at(place if len(place) > 1 else (), problem.text)
+    given = problem.given
     shown = (
         f"{parameter.display_name} {given}"
         if isinstance(given, (str, int, float))
         else parameter.display_name
     )
-    text = problem((shown,), error)
+    text = text_at((shown,), problem.text)
     if parameter.may_be_always:
         text += f" or {ALWAYS}"
     return text + (did_you_mean(given, parameter.choices) if isinstance(given, str) else "")
@@ -163,21 +162,23 @@ _AS_JSON: Final = "as_json"
 _COUNT: Final = "most"
 
 
-def add_verb(app: typer.Typer, words: str) -> None:
+def add_verb(app: typer.Typer, words: str, *, with_help: bool) -> None:
     """Add a verb's command.
 
     :param app: Its name is the words of the command but the last.
+    :param with_help: Whether its arguments and options are described.
     """
     verb, last = BY_WORDS[words], words.rsplit(maxsplit=1)[-1]
     does = verb.subcommands.get(last, verb.summary)
     add = app.command(last, help=does, rich_help_panel=_PANELS[verb.method])
-    add(command(verb, last))
+    add(command(verb, last, with_help=with_help))
 
 
-def command(verb: Verb, last_word: str = "") -> Command:
+def command(verb: Verb, last_word: str = "", *, with_help: bool = False) -> Command:
     """What typer calls when a verb is to be carried out.
 
     :param last_word: Of the command; it is given where the verb wants it to be.
+    :param with_help: Whether its arguments and options are described.
     """
     known = parameters(verb)
     said = {verb.subcommand_field: last_word} if verb.subcommand_field else {}
@@ -199,7 +200,9 @@ def command(verb: Verb, last_word: str = "") -> Command:
         print_answer(verb, content, as_json=as_json)
 
     # typer reads a command's options from its signature; this one is made of the catalogue.
-    carry_out.__dict__["__signature__"] = inspect.Signature(list(_signature(verb, known)))
+    carry_out.__dict__["__signature__"] = inspect.Signature(
+        list(_signature(verb, known, with_help=with_help))
+    )
     return carry_out
 
 
@@ -215,13 +218,11 @@ def print_answer(verb: Verb, content: bytes, *, as_json: bool) -> None:
     try:
         if verb.shape is Shape.LIST:
             kind = verb.response_model
-            adapter = TypeAdapter(list[kind])  # type: ignore[valid-type]  # known when it runs
-            answers = adapter.validate_json(content)
-            show([tables.many(kind, answers)])
+            show([tables.many(kind, decode(list[kind], content))])  # type: ignore[valid-type]  # known when it runs
         else:
             show(tables.one(verb.response_model.model_validate_json(content)))
-    except ValidationError as error:
-        what = f"something else than {verb.response_model.__name__}: {problems(error)}"
+    except InvalidModel as error:
+        what = f"something else than {verb.response_model.__name__}: {error}"
         raise Unreachable(f"{verb.method} {verb.path} answered {what}") from None
 
 
@@ -238,10 +239,12 @@ def _follow(stream: Iterator[Answer], most: object, *, as_json: bool) -> None:
 # -- what typer is told of a verb ---------------------------------------------------------------
 
 
-def _signature(verb: Verb, known: Sequence[Parameter]) -> Iterator[inspect.Parameter]:
+def _signature(
+    verb: Verb, known: Sequence[Parameter], *, with_help: bool
+) -> Iterator[inspect.Parameter]:
     """First what is required, as Python asks for."""
     for each in known:
-        yield _declared(each, verb)
+        yield _declared(each, verb, _help(each) if with_help else "")
     if verb.shape is Shape.STREAM:
         option = typer.Option("--count", metavar="N", min=0, help="End after N.")
         yield _keyword(_COUNT, Annotated[int | None, option], None)
@@ -250,12 +253,12 @@ def _signature(verb: Verb, known: Sequence[Parameter]) -> Iterator[inspect.Param
     yield _keyword(_AS_JSON, AsJson, False)
 
 
-def _declared(parameter: Parameter, verb: Verb) -> inspect.Parameter:
+def _declared(parameter: Parameter, verb: Verb, text: str) -> inspect.Parameter:
     """A parameter as typer knows it: text, but for flags."""
     if parameter.is_argument:
         info = typer.Argument(
             metavar=parameter.metavar,
-            help=_help(parameter),
+            help=text,
             autocompletion=completer(parameter, verb),
             show_default=False,
         )
@@ -263,7 +266,7 @@ def _declared(parameter: Parameter, verb: Verb) -> inspect.Parameter:
         info = typer.Option(
             *parameter.flags,
             metavar=None if parameter.kind.is_flag else parameter.metavar,
-            help=_help(parameter),
+            help=text,
             autocompletion=completer(parameter, verb),
             show_default=parameter.default is not None,
         )

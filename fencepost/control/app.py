@@ -18,10 +18,10 @@ from functools import cache
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
-from pydantic import TypeAdapter
+from msgspec.json import encode
 
 from fencepost.broker.core.events import Kind
 from fencepost.broker.server.server import Server
@@ -44,8 +44,7 @@ from fencepost.control.limits import BodyLimit
 from fencepost.control.off_loop import off_loop
 from fencepost.control.request_binding import bind
 from fencepost.control.routing import OPERATIONS, Operation
-from fencepost.verbs.answers import Answer
-from fencepost.verbs.catalogue import VERBS, Shape, Verb
+from fencepost.verbs.catalogue import VERBS, Verb
 
 _Answer: TypeAlias = Response | TextStream
 _Endpoint: TypeAlias = Callable[[Request], Awaitable[_Answer]]
@@ -119,8 +118,7 @@ def _endpoint(verb: Verb) -> _Endpoint:
         answer = await carried.function(**await bind(carried, request))
         if isinstance(answer, TextStream):
             return answer
-        content = _answers(verb.response_model, verb.shape).dump_json(answer, by_alias=True)
-        return Response(content=content, media_type=_JSON)
+        return Response(content=encode(answer), media_type=_JSON)
 
     return endpoint
 
@@ -138,16 +136,8 @@ _PREPARED: Final[dict[str, Operation]] = {}
 
 def _prepared(verb: Verb) -> Operation:
     """Import an operation and the models of its request and its answer."""
-    found = OPERATIONS[verb.name]
-    if verb.request_model is not None:
-        verb.request_model.model_rebuild()
-    _answers(verb.response_model, verb.shape).rebuild()
-    return found
-
-
-@cache
-def _answers(model: type[Answer], shape: Shape) -> TypeAdapter[Any]:
-    return TypeAdapter(model if shape is Shape.ONE else list[model])  # type: ignore[valid-type]  # a type made here
+    _ = verb.request_model, verb.response_model
+    return OPERATIONS[verb.name]
 
 
 # -- routes -------------------------------------------------------------------------------------

@@ -214,7 +214,7 @@ def remote_state(view: RemoteView | None) -> RemoteState | None:
 
 def remote_segment_state(told: Mapping[str, object]) -> RemoteSegmentState:
     """A segment in the tier as events tell of it."""
-    return RemoteSegmentState.model_validate(dict(told), strict=False)
+    return RemoteSegmentState.model_validate(dict(told))
 
 
 def _replica_of(cluster: Cluster, broker_id: int, topic: str, index: int) -> Replica | None:

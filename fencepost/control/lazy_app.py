@@ -1,6 +1,6 @@
 """The control plane of a served cluster, which costs nothing until the first connection.
 
-pydantic and the models of verbs take half as long to import as all the rest of fencepost. The port
+The models of verbs and their routes take as long to import as a third of the rest. The port
 listens from the start, so that early requests wait in its backlog. They are imported on the first
 connection, or when the cluster has been up for a moment, in a thread while the loop serves Kafka
 clients.

@@ -17,7 +17,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msgspec import Struct
-from pydantic_core import to_json
+from msgspec.json import encode
 
 from fencepost.broker.core.event_text import event_text
 from fencepost.broker.core.events import TRACE_FILE_ONLY, Event
@@ -295,11 +295,11 @@ class TraceLines:
         """An exchange or an event, without the end of a line."""
         if isinstance(item, Event):
             return self._event(item)
-        return exchange_state(item, set(), self._names.get, WHOLE).model_dump_json().encode()
+        return encode(exchange_state(item, set(), self._names.get, WHOLE))
 
     def _event(self, event: Event) -> bytes:
         if event.topic is not None and (topic_id := event.details.get("topic_id")) is not None:
             self._names[str(topic_id)] = event.topic
         number = 0 if event.kind in TRACE_FILE_ONLY else next(self._numbers)
-        text = to_json({"number": number, **_event_fields(event)})
+        text = encode({"number": number, **_event_fields(event)})
         return b'{"event":%b,"newest":%d}' % (text, event.newest)

@@ -5,24 +5,22 @@ file, and that is what the control API answers. A GET's request
 model is its query, field by field. What the verbs refuse is of status 4XX.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, TypeAlias
-
-from pydantic import BaseModel
-from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from fencepost.control.request_binding import BODY, parameters
 from fencepost.control.routes_events import (
     LAST_EVENT_ID,
     LINES_TYPE,
     STREAM_TYPE,
-    last_event_id,
+    LastEventId,
 )
 from fencepost.control.routing import OPERATIONS, Operation
 from fencepost.verbs.answers import ErrorAnswer
 from fencepost.verbs.catalogue import PATH_TYPES, Method, Shape, Verb
-from fencepost.verbs.models import add_descriptions
+from fencepost.verbs.model import Model
+from fencepost.verbs.model_schema import Schemas, model_schema
 
 API_VERSION: Final = "1"
 _DESCRIPTION: Final = (
@@ -33,40 +31,37 @@ _REFS: Final = "#/components/schemas/{model}"
 _PATH_TYPES: Final = {str: "string", int: "integer"}
 _JSON: Final = "application/json"
 _Json: TypeAlias = dict[str, Any]
-_Models: TypeAlias = Iterable[tuple[type[BaseModel], JsonSchemaMode]]
 
 
 @cache
 def description() -> _Json:
     """The document, the same for every cluster."""
-    models = list(dict.fromkeys(_models()))  # which imports them
-    add_descriptions()
+    schemas = Schemas(dict.fromkeys(_models()), _REFS)
     paths: dict[str, _Json] = {}
     for operation in OPERATIONS.values():
         verb = operation.verb
         paths.setdefault(verb.path, {})[verb.method.lower()] = _operation(operation)
-    _, schemas = models_json_schema(models, ref_template=_REFS)
     return {
         "openapi": "3.1.0",
         "info": {"title": "fencepost", "description": _DESCRIPTION, "version": API_VERSION},
         "paths": paths,
-        "components": {"schemas": dict(sorted(schemas["$defs"].items()))},
+        "components": {"schemas": dict(schemas.definitions)},
     }
 
 
-def _models() -> _Models:
+def _models() -> Iterator[type[Model]]:
     """The models of bodies and answers, which are shared by reference."""
-    yield ErrorAnswer, "serialization"
+    yield ErrorAnswer
     for operation in OPERATIONS.values():
         verb = operation.verb
-        yield verb.response_model, "serialization"
+        yield verb.response_model
         if operation.conflict is not None:
-            yield operation.conflict[0], "serialization"
+            yield operation.conflict[0]
         if verb.request_model is not None and verb.method is Method.POST:
-            yield verb.request_model, "validation"
+            yield verb.request_model
 
 
-def _reference(model: type[BaseModel]) -> _Json:
+def _reference(model: type[Model]) -> _Json:
     return {"$ref": _REFS.format(model=model.__name__)}
 
 
@@ -89,11 +84,11 @@ def _operation(operation: Operation) -> _Json:
     return {**described, "responses": _responses(operation)}
 
 
-def _body(operation: Operation, model: type[BaseModel]) -> _Json:
+def _body(operation: Operation, model: type[Model]) -> _Json:
     default = parameters(operation.function)[BODY].default
     schema = _reference(model)
-    if isinstance(default, BaseModel):
-        given = default.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if isinstance(default, Model):
+        given = default.model_dump(mode="json", exclude_none=True)
         return {"content": {_JSON: {"schema": {**schema, "default": given}}}}
     return {"content": {_JSON: {"schema": schema}}, "required": True}
 
@@ -109,14 +104,14 @@ def _parameters(verb: Verb) -> Iterator[_Json]:
         yield from _query(verb.request_model)
     if verb.shape is Shape.STREAM:
         header: _Json = {
-            "anyOf": [last_event_id().json_schema(), {"type": "null"}],
+            "anyOf": [Schemas([]).kind(LastEventId), {"type": "null"}],
             "title": LAST_EVENT_ID.title(),
         }
         yield {"name": LAST_EVENT_ID, "in": "header", "required": False, "schema": header}
 
 
-def _query(model: type[BaseModel]) -> Iterator[_Json]:
-    whole = model.model_json_schema(ref_template=_REFS)
+def _query(model: type[Model]) -> Iterator[_Json]:
+    whole = model_schema(model, reference=_REFS)
     required = whole.get("required", ())
     for name, schema in whole["properties"].items():
         # The default of a parameter that may be left out is its absence.
@@ -137,7 +132,7 @@ def _responses(operation: Operation) -> _Json:
     return found
 
 
-def _response(model: type[BaseModel], text: str) -> _Json:
+def _response(model: type[Model], text: str) -> _Json:
     return {"description": text, "content": {_JSON: {"schema": _reference(model)}}}
 
 

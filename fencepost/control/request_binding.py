@@ -8,19 +8,15 @@ client has connected to it), ``request``; the parameters of the path, as the cat
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from typing import Final, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from typing import Any, Final
 
 from fencepost.control.asgi import Request
 from fencepost.control.routing import Carrier, Operation
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import PATH_TYPES
-from fencepost.verbs.models import problem
+from fencepost.verbs.problems import InvalidModel, Problem
+from fencepost.verbs.reading import read_value
 
-T = TypeVar("T")
 BODY: Final = "body"
 QUERY: Final = "wanted"
 _OF_REQUEST: Final[Mapping[str, Callable[[Request], object]]] = {
@@ -63,7 +59,7 @@ async def bind(operation: Operation, request: Request) -> dict[str, object]:
             if name in _OF_REQUEST:
                 bound[name] = _OF_REQUEST[name](request)
             elif name in PATH_TYPES:
-                bound[name] = read_text(name, request.path_parameters[name], _path_adapter(name))
+                bound[name] = read_text(name, request.path_parameters[name], PATH_TYPES[name])
             elif name == QUERY:
                 assert model is not None
                 bound[name] = _read_query(model, request)
@@ -80,28 +76,22 @@ async def bind(operation: Operation, request: Request) -> dict[str, object]:
     return bound
 
 
-def read_text(name: str, text: str, adapter: TypeAdapter[T]) -> T:
+def read_text(name: str, text: str, kind: object) -> Any:  # noqa: ANN401  # of this type
     """A parameter that HTTP has as text.
 
-    :raises InvalidRequest: Where it is not of the adapter's type.
+    :raises InvalidRequest: Where it is not of this type.
     """
     try:
-        return adapter.validate_python(text)
-    except ValidationError as error:
-        found = [problem((name, *each["loc"]), each) for each in error.errors()]
-        raise InvalidRequest(found) from None
-
-
-@cache
-def _path_adapter(name: str) -> TypeAdapter[object]:
-    return TypeAdapter(PATH_TYPES[name])
+        return read_value(kind, text, (name,))
+    except InvalidModel as error:
+        raise InvalidRequest(each.line for each in error.problems) from None
 
 
 def _read_query(model: type[Body], request: Request) -> Body:
     try:
         return model.model_validate(dict(request.query()))
-    except ValidationError as error:
-        raise InvalidRequest(problem(each["loc"], each) for each in error.errors()) from None
+    except InvalidModel as error:
+        raise InvalidRequest(each.line for each in error.problems) from None
 
 
 async def _read_body(model: type[Body], request: Request, *, optional: bool) -> Body | None:
@@ -112,14 +102,14 @@ async def _read_body(model: type[Body], request: Request, *, optional: bool) -> 
     if content is None:
         raise InvalidRequest((_NO_OBJECT,))
     try:
-        return model.model_validate(content, from_attributes=True)
-    except ValidationError as error:
-        raise InvalidRequest(map(_body_problem, error.errors())) from None
+        return model.model_validate(content)
+    except InvalidModel as error:
+        raise InvalidRequest(map(_body_problem, error.problems)) from None
 
 
-def _body_problem(error: ErrorDetails) -> str:
-    is_whole = not error["loc"] and error["type"] != "value_error"
-    return _NO_OBJECT if is_whole else problem(error["loc"], error)
+def _body_problem(problem: Problem) -> str:
+    is_whole = not problem.place and problem.kind == "not_object"
+    return _NO_OBJECT if is_whole else problem.line
 
 
 async def _read_json(request: Request) -> object:

@@ -49,9 +49,9 @@ from fencepost.verbs.bodies import (
     StepBody,
 )
 
-_HOLD: Final = HoldBody.model_construct()
-_STEP: Final = StepBody.model_construct()
-_KILL: Final = KillBody.model_construct()
+_HOLD: Final = HoldBody()
+_STEP: Final = StepBody()
+_KILL: Final = KillBody()
 
 
 @serves("healthz")

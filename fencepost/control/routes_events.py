@@ -10,10 +10,9 @@ the answer ends with the events so far, each a line of JSON.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
-from functools import cache
 from typing import Annotated, Final
 
-from pydantic import Field, TypeAdapter
+from msgspec import Meta
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Event, Events, Kind
@@ -40,6 +39,8 @@ LINES_TYPE: Final = "application/x-ndjson"
 STREAM_TYPE: Final = "text/event-stream"
 LAST_EVENT_ID: Final = "last-event-id"
 """The header of a browser that connects again."""
+LastEventId: Final = Annotated[int, Meta(ge=0)]
+"""Its type."""
 
 
 class EventStream:
@@ -125,19 +126,15 @@ async def _lines(events: list[Event]) -> AsyncGenerator[str, None]:
         await asyncio.sleep(0)
 
 
-@cache
-def last_event_id() -> TypeAdapter[int]:
-    """The type of that header."""
-    return TypeAdapter(Annotated[int, Field(ge=0)])
-
-
 @serves("events")
 async def events(server: Server, request: Request, wanted: EventFilter) -> TextStream:
     if not wanted.follow:
         found = server.cluster.events.since(wanted.since or 0)
         return TextStream(pieces=_lines(found), media_type=LINES_TYPE)
     last = request.header(LAST_EVENT_ID)
-    since = wanted.since if last is None else read_text(LAST_EVENT_ID, last, last_event_id())
+    since: int | None = wanted.since
+    if last is not None:
+        since = read_text(LAST_EVENT_ID, last, LastEventId)
     pieces = _event_stream(request).watch(since)
     return TextStream(pieces=pieces, media_type=f"{STREAM_TYPE}; charset=utf-8")
 

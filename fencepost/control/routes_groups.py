@@ -29,7 +29,7 @@ from fencepost.verbs.group_bodies import (
 LOOK_S: Final = 0.005
 """Between two looks at a group that is waited for. It changes with requests, timers and elections,
 at brokers that change as well, and a look takes some microseconds."""
-_WAIT: Final = GroupWaitBody.model_construct()
+_WAIT: Final = GroupWaitBody()
 
 
 @serves("groups")

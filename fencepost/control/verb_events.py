@@ -7,14 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any, Final
 
-from pydantic import BaseModel
-
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Kind
 from fencepost.broker.server.server import Server
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import UnknownName
 from fencepost.verbs.catalogue import Verb
+from fencepost.verbs.model import Model
 
 MAX_TEXT: Final = 200
 """Characters of an argument that are kept."""
@@ -50,8 +49,8 @@ def _described(verb: Verb, given: Mapping[str, object]) -> tuple[dict[str, Any],
     where = {name: value for name, value in path.items() if name in _OF_EVENTS}
     arguments = {name: value for name, value in path.items() if name not in _OF_EVENTS}
     body = given.get("body")
-    if isinstance(body, BaseModel):
-        arguments |= body.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    if isinstance(body, Model):
+        arguments |= body.model_dump(mode="json", exclude_defaults=True)
     return where, {"verb": verb.name, "arguments": shortened(arguments)}
 
 

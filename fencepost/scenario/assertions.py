@@ -40,9 +40,9 @@ async def call_verb(remote: AsyncRemote, name: str, given: Mapping[str, Data]) -
     body = {key: value for key, value in given.items() if key not in path}
     if verb.shape.value == "list":
         found = await remote.call_list(verb, verb.response_model, path, body)
-        return [each.model_dump(mode="json", by_alias=True) for each in found]
+        return [each.model_dump(mode="json") for each in found]
     answer = await remote.call(verb, verb.response_model, path, body)
-    plain: Data = answer.model_dump(mode="json", by_alias=True)
+    plain: Data = answer.model_dump(mode="json")
     return plain
 
 

@@ -8,13 +8,12 @@ mapping, a list and a plain value may be. A type of which nothing is known allow
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from pydantic import BaseModel
-
 from fencepost.protocol.errors import ErrorCode
 from fencepost.scenario.compare import OPERATORS
 from fencepost.scenario.expectations import element_of, models_of
 from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.answers.topics import PartitionState
+from fencepost.verbs.model import Model
 
 Schema = dict[str, Any]
 ANYTHING: Final[Mapping[str, Any]] = {}
@@ -100,7 +99,7 @@ class ExpectationSchemas:
             "items": one,
         }
 
-    def _fields(self, models: Sequence[type[BaseModel]]) -> dict[str, Schema]:
+    def _fields(self, models: Sequence[type[Model]]) -> dict[str, Schema]:
         return {
             name: self._field(name, field.annotation)
             for model in models

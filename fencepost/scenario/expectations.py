@@ -9,7 +9,6 @@ from types import GenericAlias, NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin
 
 from msgspec import Struct
-from pydantic import BaseModel
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import did_you_mean
@@ -21,6 +20,7 @@ from fencepost.scenario.validation import check_keys, field_names, require_mappi
 from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.answers.topics import PartitionState
 from fencepost.verbs.bodies import TraceFilter
+from fencepost.verbs.model import Model
 
 
 class UnknownField(Struct, frozen=True, kw_only=True):
@@ -73,9 +73,9 @@ def _field(name: str, value: Data, kind: object, path: KeyPath) -> Iterator[Unkn
     yield UnknownField(path=path, known=known)
 
 
-def models_of(kind: object) -> list[type[BaseModel]]:
+def models_of(kind: object) -> list[type[Model]]:
     """The models that a value may be of; none where it may have any fields."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
+    if isinstance(kind, type) and issubclass(kind, Model):
         return [kind]
     if _is_union(kind):
         found = [models_of(each) for each in get_args(kind) if each is not NoneType]

@@ -8,9 +8,6 @@ such as a reference to a step that comes later, only the loader finds.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
-
 from fencepost.scenario.actions.executor import ACTIONS
 from fencepost.scenario.expectation_schema import ExpectationSchemas, Schema
 from fencepost.scenario.expectations import list_of
@@ -19,7 +16,8 @@ from fencepost.scenario.model import WITHIN_MS
 from fencepost.scenario.processes import PROCESS_STEPS, ProcessAnswer
 from fencepost.verbs.bodies import Body, NewTopicBody, TraceFilter
 from fencepost.verbs.catalogue import PATH_TYPES, Shape, Verb
-from fencepost.verbs.models import add_descriptions
+from fencepost.verbs.model import Model
+from fencepost.verbs.model_schema import Schemas
 from fencepost.verbs.serving import ClusterBody
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
@@ -34,7 +32,6 @@ _NO_SCHEMA: Final = frozenset({"title"})
 
 def scenario_schema() -> Schema:
     """The schema of a whole file."""
-    add_descriptions()
     bodies = _BodySchemas()
     expectations = ExpectationSchemas(bodies.fields(TraceFilter))
     step = _step(bodies, expectations)
@@ -148,45 +145,41 @@ class _BodySchemas:
     """The schemas of all models of requests, as a file may have their values."""
 
     def __init__(self) -> None:
-        models: list[type[BaseModel]] = [ClusterBody, NewTopicBody, TraceFilter]
+        models: list[type[Model]] = [ClusterBody, NewTopicBody, TraceFilter]
         models += (each.request_model for each in STEP_VERBS.values() if each.request_model)
         models += (each.request_model for each in ACTIONS.values())
         models += (each.request_model for each in PROCESS_STEPS.values())
-        self._names, found = models_json_schema([(each, "validation") for each in models])
+        self._schemas = Schemas(models)
         spelled = {each.__name__ for each in _subclasses(Body) if _has_a_spelling(each)}
         self.definitions: dict[str, Schema] = {
             name: _definition(schema, is_spelled=name in spelled)
-            for name, schema in found["$defs"].items()
+            for name, schema in self._schemas.definitions.items()
         }
         """By the names that references have."""
 
-    def reference(self, model: type[BaseModel]) -> Schema:
+    def reference(self, model: type[Model]) -> Schema:
         """Where a value of a model stands."""
-        return dict(self._names[model, "validation"])
+        return self._schemas.reference(model)
 
-    def definition(self, model: type[BaseModel]) -> Schema:
+    def definition(self, model: type[Model]) -> Schema:
         """The schema of a model."""
         return self.definitions[self.reference(model)["$ref"].rpartition("/")[2]]
 
-    def fields(self, model: type[BaseModel]) -> dict[str, Schema]:
+    def fields(self, model: type[Model]) -> dict[str, Schema]:
         """Those of a model's fields."""
         properties: dict[str, Schema] = self.definition(model)["properties"]
         return properties
 
 
-def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+def _subclasses(model: type[Body]) -> Iterator[type[Body]]:
     for each in model.__subclasses__():
         yield each
         yield from _subclasses(each)
 
 
-def _has_a_spelling(model: type[BaseModel]) -> bool:
+def _has_a_spelling(model: type[Body]) -> bool:
     """Whether a text may stand for a model: what it validates first is more than its names."""
-    own = model.__pydantic_decorators__.model_validators
-    return any(each.info.mode == "before" for name, each in own.items() if name not in _OF_ALL)
-
-
-_OF_ALL: Final = frozenset(Body.__pydantic_decorators__.model_validators)
+    return any("read_first" in vars(each) for each in model.__mro__[: model.__mro__.index(Body)])
 
 
 def _definition(schema: Schema, *, is_spelled: bool) -> Schema:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
-from pydantic import ValidationError
 
 from fencepost.scenario.actions.context import (
     ActionBody,
@@ -43,7 +42,7 @@ from fencepost.scenario.processes import ProcessAnswer, Processes
 from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.catalogue import Shape
 from fencepost.verbs.methods import AsyncVerbs
-from fencepost.verbs.models import problem
+from fencepost.verbs.problems import InvalidModel
 from fencepost.verbs.remote import Refused, VerbError
 from fencepost.verbs.remote_async import AsyncRemote
 
@@ -294,9 +293,8 @@ class _Player:
             arguments = {"client": background, **arguments}
         try:
             return do.action.request_model.model_validate(arguments)
-        except ValidationError as error:  # a reference stands for a value of another type
-            first = error.errors()[0]
-            raise InvalidAction(problem(first["loc"], first)) from None
+        except InvalidModel as error:  # a reference stands for a value of another type
+            raise InvalidAction(error.problems[0].line) from None
 
 
 def _ms_since(began: float) -> int:

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from pydantic import ValidationError
-
 from fencepost.scenario.actions.context import InvalidAction
 from fencepost.scenario.assertions import StepResult
 from fencepost.scenario.document import Data, resolve
@@ -17,7 +15,7 @@ from fencepost.scenario.processes import (
     RunBody,
     UserProcess,
 )
-from fencepost.verbs.models import problem
+from fencepost.verbs.problems import InvalidModel
 
 
 class ProcessSteps:
@@ -99,9 +97,8 @@ class ProcessSteps:
         arguments = resolve(do.arguments, self._answers)
         try:
             return do.step.request_model.model_validate(arguments)
-        except ValidationError as error:  # a reference stands for a value of another type
-            first = error.errors()[0]
-            raise InvalidAction(problem(first["loc"], first)) from None
+        except InvalidModel as error:  # a reference stands for a value of another type
+            raise InvalidAction(error.problems[0].line) from None
 
     def _process(self, name: str) -> UserProcess:
         found = self._background.get(name)

@@ -11,13 +11,13 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal
 
-from msgspec import Struct
-from pydantic import AfterValidator, Field, model_validator
+from msgspec import Meta, Struct, field
 
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Body, Listed
+from fencepost.verbs.model import After
 from fencepost.verbs.serving import Configs
 
 KEPT_BYTES: Final = 64 << 10
@@ -50,16 +50,15 @@ def _checked_command(command: tuple[str, ...] | str) -> tuple[str, ...] | str:
 class ReadyBody(Body):
     """What shows that a process is ready: exactly one of these."""
 
-    output: Annotated[str, AfterValidator(_checked_pattern)] | None = None
+    output: Annotated[str, After(_checked_pattern)] | None = None
     """A regular expression that its output has."""
-    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    port: Annotated[int, Meta(ge=1, le=65535)] | None = None
     """A port of the loopback on which it accepts connections."""
 
-    @model_validator(mode="after")
-    def _check_one(self) -> Self:
+    def check(self) -> None:
+        """It is one of them."""
         if (self.output is None) is (self.port is None):
             raise ValueError("output or port is to be there, and not both")
-        return self
 
 
 class RunBody(Body):
@@ -67,9 +66,9 @@ class RunBody(Body):
     the cluster's addresses.
     """
 
-    command: Annotated[Listed[str] | str, AfterValidator(_checked_command)]
+    command: Annotated[Listed[str] | str, After(_checked_command)]
     """The program and its arguments; a text is split as a shell does, but no shell reads it."""
-    env: Configs = Field(default_factory=dict)
+    env: Configs = field(default_factory=dict)
     """Variables beside those of this process, or a list of ``KEY=VALUE``."""
     directory: str = "."
     """Its working directory, from the scenario's file on."""

@@ -1,10 +1,7 @@
 """Models checked against what a file says, and their complaints as mistakes with a place."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
-
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from typing import TypeVar
 
 from fencepost.scenario.document import (
     Data,
@@ -14,11 +11,11 @@ from fencepost.scenario.document import (
     list_allowed,
     parse_reference,
 )
-from fencepost.verbs.models import problem
+from fencepost.verbs.bodies import Body
+from fencepost.verbs.model import Model
+from fencepost.verbs.problems import InvalidModel, Problem, text_at
 
-M = TypeVar("M", bound=BaseModel)
-_TO_BE_TEXT: Final = "string_type"
-_LEFT_OUT: Final = "missing"
+M = TypeVar("M", bound=Body)
 
 
 def require_mapping(document: Document, data: Data, path: KeyPath, what: str) -> dict[str, Data]:
@@ -54,43 +51,43 @@ def validate(
     :raises ScenarioFileError: At the first thing that is wrong.
     """
     check_keys(document, data, path, field_names(model))
-    errors = _errors(model, data)
+    problems = _problems(model, data)
     texts = [
         place
-        for place in _paths_to_be_text(errors, data)
+        for place in _paths_to_be_text(problems, data)
         if document.text((*path, *place)) is not None
     ]
     if texts:
         data = _with_texts(data, texts, lambda place: document.text((*path, *place)) or "")
-        errors = _errors(model, data)
-    serious = [each for each in errors if not _is_reference(data, each["loc"])]
+        problems = _problems(model, data)
+    serious = [each for each in problems if not _is_reference(data, each.place)]
     if serious:
         raise _mistake(document, serious[0], data, path)
-    return (None if errors else model.model_validate(data)), data
+    return (None if problems else model.model_validate(data)), data
 
 
-def field_names(model: type[BaseModel]) -> list[str]:
+def field_names(model: type[Model]) -> list[str]:
     """As a file has them."""
-    return [field.alias or name for name, field in model.model_fields.items()]
+    return [field.json_name for field in model.model_fields.values()]
 
 
-def _errors(model: type[BaseModel], data: dict[str, Data]) -> list[ErrorDetails]:
+def _problems(model: type[Body], data: dict[str, Data]) -> Sequence[Problem]:
     try:
         model.model_validate(data)
-    except ValidationError as error:
-        return error.errors()
-    return []
+    except InvalidModel as error:
+        return error.problems
+    return ()
 
 
 def _mistake(
-    document: Document, error: ErrorDetails, data: dict[str, Data], path: KeyPath
+    document: Document, problem: Problem, data: dict[str, Data], path: KeyPath
 ) -> ScenarioFileError:
-    left_out = error["type"] == _LEFT_OUT
-    place = _in_data(data, error["loc"][:-1] if left_out else error["loc"])
+    left_out = problem.kind == "left_out"
+    place = _in_data(data, problem.place[:-1] if left_out else problem.place)
     if left_out:
-        name = ".".join(str(part) for part in error["loc"])
+        name = ".".join(str(part) for part in problem.place)
         return document.error_at_key((*path, *place), f"{name} is left out")
-    return document.error_at((*path, *place), problem(place, error))
+    return document.error_at((*path, *place), text_at(place, problem.text))
 
 
 def _in_data(data: Data, loc: Sequence[str | int]) -> KeyPath:
@@ -120,8 +117,8 @@ def _is_reference(data: Data, loc: Sequence[str | int]) -> bool:
     return any(parse_reference(_value(data, place[:end])) for end in range(len(place) + 1))
 
 
-def _paths_to_be_text(errors: list[ErrorDetails], data: Data) -> list[KeyPath]:
-    return [_in_data(data, each["loc"]) for each in errors if each["type"] == _TO_BE_TEXT]
+def _paths_to_be_text(problems: Sequence[Problem], data: Data) -> list[KeyPath]:
+    return [_in_data(data, each.place) for each in problems if each.kind == "not_text"]
 
 
 def _with_texts(

@@ -7,18 +7,18 @@ pytest process keeps its own processes of clusters; under xdist these are each w
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import pytest
-from msgspec import Struct
-from pydantic import BeforeValidator, ValidationError, field_validator
+from msgspec import Struct, field
 
 from fencepost.protocol.topic_text import config_texts, topic_fields
 from fencepost.testing.cluster import AsyncCluster, Cluster
 from fencepost.verbs import serving
 from fencepost.verbs.bodies import Listed, NewTopicBody
-from fencepost.verbs.models import problems
-from fencepost.verbs.serving import ClusterBody
+from fencepost.verbs.model import Before
+from fencepost.verbs.problems import InvalidModel
+from fencepost.verbs.serving import ClusterBody, NodeId
 
 MARKER: Final = "fencepost"
 MAX_KEPT: Final = 4
@@ -38,23 +38,16 @@ def _read_topic(given: object) -> object:
     return given
 
 
+_Configs: TypeAlias = Annotated[dict[str, str], Before(config_texts)]
+
+
 class ClusterOptions(ClusterBody):
-    """A cluster for a test."""
+    """A cluster for a test. Its configs may be numbers and switches."""
 
-    topics: Listed[Annotated[NewTopicBody, BeforeValidator(_read_topic)]] = ()
+    configs: _Configs = field(default_factory=dict)
+    broker_configs: dict[NodeId, _Configs] = field(default_factory=dict)
+    topics: Listed[Annotated[NewTopicBody, Before(_read_topic)]] = ()
     """Created before the test begins: ``"orders:3:2"``, or what ``create_topic`` takes."""
-
-    @field_validator("configs", mode="before")
-    @classmethod
-    def _as_text(cls, given: object) -> object:
-        return config_texts(given)
-
-    @field_validator("broker_configs", mode="before")
-    @classmethod
-    def _each_as_text(cls, given: object) -> object:
-        if not isinstance(given, dict):
-            return given
-        return {broker_id: config_texts(configs) for broker_id, configs in given.items()}
 
     @property
     def server_key(self) -> tuple[str, ...]:
@@ -78,8 +71,8 @@ def read_options(options: Mapping[str, object], item: pytest.Item | None) -> Clu
         given |= mark.kwargs
     try:
         return ClusterOptions.model_validate(given)
-    except ValidationError as error:
-        raise InvalidOptions(f"{source}: {problems(error)}") from None
+    except InvalidModel as error:
+        raise InvalidOptions(f"{source}: {error}") from None
 
 
 class Server(Struct, frozen=True, kw_only=True, eq=False):

@@ -4,29 +4,22 @@ Names are the contract's: fields may be added, none renamed or removed. Offsets 
 high watermarks are exclusive, all others inclusive; times are milliseconds.
 """
 
-from typing import Annotated, ClassVar, Final, Literal, Self, TypeVar
+import json
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    Strict,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-    field_validator,
-    model_validator,
-)
+from msgspec import Meta, field
 
 from fencepost.broker.controller import Fence
 from fencepost.broker.faults import kinds
 from fencepost.protocol.topic_text import config_pairs, topic_fields
 from fencepost.verbs.derived import Derived, given_action, given_fault, given_record
+from fencepost.verbs.model import Before, Checked, Examples, Says
+from fencepost.verbs.problems import InvalidModel, Problem
+from fencepost.verbs.reading import read_checked
 
 T = TypeVar("T")
-Listed = Annotated[tuple[T, ...], Strict(False)]
-"""A JSON array. JSON has no tuples, so this alone is not strict; its elements are."""
+Listed: TypeAlias = tuple[T, ...]
+"""A JSON array."""
 
 MAX_FETCHES: Final = 1000
 MAX_LISTED: Final = 4096
@@ -36,29 +29,34 @@ MAX_ADVANCE_MS: Final = 31 * 24 * 3600 * 1000
 """A month: brokers do something every few seconds, and nothing else happens until all is done."""
 
 
-class Body(BaseModel):
-    """A request. No value is converted, and an unknown field is refused."""
+class Body(Checked, dict=True):
+    """A request. No value is converted, and an unknown field is refused.
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
+    Its fields are not checked when it is made, but when it is read.
+    """
 
     null_counts: ClassVar[frozenset[str]] = frozenset()
     """Fields of which null says something else than their absence."""
 
+    @classmethod
+    def model_validate(cls, given: object) -> Self:
+        """See `Model.model_validate`; all that is wrong is named."""
+        return read_checked(cls, given)
+
+    @classmethod
+    def model_validate_json(cls, content: str | bytes) -> Self:
+        """See `Model.model_validate_json`; all that is wrong is named."""
+        try:
+            given = json.loads(content)
+        except ValueError as error:
+            raise InvalidModel([Problem(text=f"no JSON: {error}", given=content)]) from None
+        return cls.model_validate(given)
+
     def to_json(self) -> dict[str, object]:
         """The fields to send: those that are not the default, and each null that counts."""
-        sent = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        sent = self.model_dump(mode="json", exclude_defaults=True)
         given = self.null_counts & self.model_fields_set
         return sent | {name: None for name in given if getattr(self, name) is None}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown(cls, given: object) -> object:
-        if isinstance(given, dict):
-            known = [field.alias or name for name, field in cls.model_fields.items()]
-            for name in given:
-                if name not in known:
-                    raise ValueError(f"there is no field {name!r}; there are {', '.join(known)}")
-        return given
 
 
 class NewTopicBody(Body):
@@ -73,12 +71,11 @@ class NewTopicBody(Body):
     """Left out: the broker config ``default.replication.factor``."""
     assignments: Listed[Listed[int]] | None = None
     """The broker ids of each partition in order of index, the preferred leader first."""
-    configs: Annotated[dict[str, str], BeforeValidator(config_pairs)] = Field(default_factory=dict)
+    configs: Annotated[dict[str, str], Before(config_pairs)] = field(default_factory=dict)
     """Topic configs by Kafka's names, as text; or a list of ``KEY=VALUE``."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _read_spelling(cls, given: object) -> object:
+    def read_first(cls, given: object) -> object:
         """No name of Kafka's has a colon or a comma; one that is wrong is refused as a name."""
         name = given.get("name") if isinstance(given, dict) else None
         if not isinstance(given, dict) or not isinstance(name, str) or not {":", ","} & set(name):
@@ -87,23 +84,19 @@ class NewTopicBody(Body):
             spelled = topic_fields(name)
         except ValueError:
             return given
-        for field in ("partitions", "replication_factor", "assignments", "configs"):
-            if given.get(field):
-                raise ValueError(f"{field}: name {name!r} has it too, or stands in its place")
+        for each in ("partitions", "replication_factor", "assignments", "configs"):
+            if given.get(each):
+                raise ValueError(f"{each}: name {name!r} has it too, or stands in its place")
         return {**given, **spelled}
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"name": "orders", "partitions": 3, "replication_factor": 3},
-                {
-                    "name": "payments",
-                    "assignments": [[1, 2, 3], [3, 1, 2]],
-                    "configs": {"cleanup.policy": "compact"},
-                },
-            ]
-        }
-    )
+    examples: ClassVar[Examples] = [
+        {"name": "orders", "partitions": 3, "replication_factor": 3},
+        {
+            "name": "payments",
+            "assignments": [[1, 2, 3], [3, 1, 2]],
+            "configs": {"cleanup.policy": "compact"},
+        },
+    ]
 
 
 class ElectBody(Body):
@@ -114,89 +107,72 @@ class ElectBody(Body):
     unclean: bool = False
     """Whether a replica outside the ISR may lead; the ISR is then this replica alone."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"leader": 2}, {"leader": 3, "unclean": True}]}
-    )
+    examples: ClassVar[Examples] = [{"leader": 2}, {"leader": 3, "unclean": True}]
 
 
 class HoldBody(Body):
     """How far a replica may fetch."""
 
-    at: Annotated[int, Field(ge=0)] | None = None
+    at: Annotated[int, Meta(ge=0)] | None = None
     """It fetches up to this offset (exclusive), by whole batches; null: it stops at once."""
     leave_isr: bool = False
     """Whether its leader drops it from the ISR now. Otherwise it stays until it has lagged for
     ``replica.lag.time.max.ms``."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"at": 17}, {"leave_isr": True}]})
+    examples: ClassVar[Examples] = [{}, {"at": 17}, {"leave_isr": True}]
 
 
 class StepBody(Body):
     """How many requests a replica sends."""
 
-    fetches: Annotated[int, Field(ge=1, le=MAX_FETCHES)] = 1
+    fetches: Annotated[int, Meta(ge=1, le=MAX_FETCHES)] = 1
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"fetches": 2}]})
-
-
-FenceChoice = Annotated[Fence, Strict(False)]
-"""As text: ``now``, ``timeout`` or ``never``."""
+    examples: ClassVar[Examples] = [{}, {"fetches": 2}]
 
 
 class KillBody(Body):
     """When the controller notices that the broker is down."""
 
-    fence: FenceChoice = Fence.NOW
+    fence: Fence = Fence.NOW
     """When the controller considers the broker offline: ``now``, after a ``timeout`` of
     ``broker.session.timeout.ms``, or ``never``."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"fence": "never"}]})
+    examples: ClassVar[Examples] = [{}, {"fence": "never"}]
 
 
-def _require_utf8(given: T) -> T:
+def _require_utf8(given: object) -> None:
     """JSON can write half of a surrogate pair, which is no text."""
     try:
         if isinstance(given, str):
             given.encode()
     except UnicodeEncodeError as error:
         raise ValueError("input should be text that UTF-8 can encode") from error
-    return given
 
 
-def _origin(given: object, check: ValidatorFunctionWrapHandler) -> object:
-    """Say in one sentence what may be there, not one for each kind."""
-    try:
-        checked: object = check(given)
-    except ValidationError as error:
-        raise ValueError('input should be "controller" or an array of broker ids') from error
-    return checked
-
-
-Origin = Annotated[
-    Literal["controller"] | Annotated[Listed[int], Field(min_length=1)], WrapValidator(_origin)
+Origin: TypeAlias = Annotated[
+    Literal["controller"] | Annotated[Listed[int], Meta(min_length=1)],
+    Says('input should be "controller" or an array of broker ids'),
 ]
 
 
 class IsolateBody(Body):
     """The nodes from which a broker is cut off; clients still reach it."""
 
-    origin: Origin = Field(alias="from")
+    origin: Origin = field(name="from")
     """``"controller"``, or broker ids. Links that were cut before stay cut."""
-    fence: FenceChoice | None = None
+    fence: Fence | None = None
     """When the controller considers the broker offline: ``now`` where it is left out, after a
     ``timeout`` of ``broker.session.timeout.ms``, or ``never``."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"from": "controller"}, {"from": [1, 3]}]}
-    )
+    examples: ClassVar[Examples] = [{"from": "controller"}, {"from": [1, 3]}]
 
 
 class AdvanceBody(Body):
     """How far a manual clock is advanced."""
 
-    ms: Annotated[int, Field(ge=0, le=MAX_ADVANCE_MS)]
+    ms: Annotated[int, Meta(ge=0, le=MAX_ADVANCE_MS)]
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"ms": 30000}]})
+    examples: ClassVar[Examples] = [{"ms": 30000}]
 
 
 # -- the remote tier ----------------------------------------------------------------------------
@@ -217,9 +193,7 @@ class TierBody(Body):
     of the tier's end until its task has run again. ``lose``: the tier loses all objects of the
     partition, and no broker is notified."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"action": "upload"}, {"action": "delete-local"}]}
-    )
+    examples: ClassVar[Examples] = [{"action": "upload"}, {"action": "delete-local"}]
 
 
 class TierFaultBody(Body):
@@ -230,32 +204,27 @@ class TierFaultBody(Body):
     deleted; ``list``: a leader learns what there is."""
     error: str | Literal[True] | None = None
     """The operation fails with this message; true: with a default message."""
-    delay_ms: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] | None = None
+    delay_ms: Annotated[int, Meta(ge=0, le=MAX_DELAY_MS)] | None = None
     """How much later the operation begins, or fails."""
-    count: Annotated[int, Field(ge=1)] | None = 1
+    count: Annotated[int, Meta(ge=1)] | None = 1
     """How many operations it hits before it ends; null: all, always."""
 
-    @model_validator(mode="after")
-    def _does_something(self) -> Self:
+    @classmethod
+    def check_field(cls, name: str, value: object) -> None:
+        """Refuse a message that is none, or that no answer could carry."""
+        if name == "error" and value == "":
+            raise ValueError("say something, or true")
+        _require_utf8(value)
+
+    def check(self) -> None:
+        """It has an effect."""
         if self.error is None and self.delay_ms is None:
             raise ValueError("name error or delay_ms")
-        return self
 
-    @field_validator("error")
-    @classmethod
-    def _says_something(cls, given: str | Literal[True] | None) -> str | Literal[True] | None:
-        if given == "":
-            raise ValueError("say something, or true")
-        return _require_utf8(given)
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"operation": "upload", "error": "no space left"},
-                {"operation": "fetch", "delay_ms": 200, "count": None},
-            ]
-        }
-    )
+    examples: ClassVar[Examples] = [
+        {"operation": "upload", "error": "no space left"},
+        {"operation": "fetch", "delay_ms": 200, "count": None},
+    ]
 
 
 # -- faults -------------------------------------------------------------------------------------
@@ -265,9 +234,8 @@ class TierFaultBody(Body):
 class FaultAction(Derived, Body):
     """The effect on a request that a fault hits: exactly one of these."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _read_word(cls, given: object) -> object:
+    def read_first(cls, given: object) -> object:
         """``"drop"`` means ``{"drop": true}``."""
         if not isinstance(given, str):
             return given
@@ -279,101 +247,80 @@ class FaultAction(Derived, Body):
             raise ValueError(f"{given} needs a value")
         return {given: True}
 
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
+    def check(self) -> None:
+        """It is one action."""
         if len(self.model_fields_set) != 1 or None in self.model_dump(exclude_unset=True).values():
             kinds = ", ".join(type(self).model_fields)
             raise ValueError(f"name exactly one action of {kinds}")
-        return self
 
     @classmethod
     def words(cls) -> tuple[str, ...]:
         """The kinds that have no value but true, and so may be given by name alone."""
         flag = Literal[True] | None
-        return tuple(name for name, field in cls.model_fields.items() if field.annotation == flag)
+        return tuple(name for name, each in cls.model_fields.items() if each.annotation == flag)
 
 
 class SelectorsBody(Derived, Body):
     """What selects requests: all of it must match."""
 
-    @field_validator("api", mode="wrap", check_fields=False)
     @classmethod
-    def _names_apis(cls, given: object, check: ValidatorFunctionWrapHandler) -> object:
-        """Say in one sentence what may be there, not one for each kind."""
-        try:
-            checked: object = check(given)
-        except ValidationError as error:
-            known = "Kafka's name of an API, its key, an array of these, or '*'"
-            raise ValueError(f"input should be {known}") from error
-        return checked
-
-    @field_validator("*")
-    @classmethod
-    def _is_sendable(cls, given: T) -> T:
+    def check_field(cls, _name: str, value: object) -> None:
         """Refuse text that no request can carry."""
-        return _require_utf8(given)
+        _require_utf8(value)
 
-    @model_validator(mode="after")
-    def _names_topic(self) -> Self:
+    def check(self) -> None:
+        """A partition is one of a topic."""
         if self.partition is not None and self.topic is None:
             raise ValueError("partition: name its topic too")
-        return self
 
 
 @given_record()
 class SelectedRecord(Derived, Body):
     """A record, by its key, its value or a header; all that is given must be equal."""
 
-    @field_validator("*")
     @classmethod
-    def _is_sendable(cls, given: T) -> T:
+    def check_field(cls, _name: str, value: object) -> None:
         """Refuse text that no record can carry."""
-        for each in given if isinstance(given, tuple) else (given,):
+        for each in value if isinstance(value, tuple) else (value,):
             _require_utf8(each)
-        return given
 
-    @model_validator(mode="after")
-    def _names_something(self) -> Self:
+    def check(self) -> None:
+        """It selects."""
         if not any(value is not None for _, value in self):
             raise ValueError("name a key, a value or a header")
-        return self
 
 
 @given_fault(FaultAction, SelectedRecord)
 class FaultBody(SelectorsBody):
     """A fault: which requests it hits, and its effect. All selectors must match."""
 
-    @model_validator(mode="after")
-    def _has_effect(self) -> Self:
+    def check(self) -> None:
+        """It has one effect, or several."""
+        super().check()
         if (self.action is None) is (self.sequence is None):
             raise ValueError("name an action, or a sequence of several")
-        return self
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"api": "Produce", "topic": "orders", "action": {"error": "NOT_ENOUGH_REPLICAS"}},
-                {"api": "Fetch", "client_id": "checkout", "count": None, "action": {"delay": 200}},
-                {"api": "Produce", "after": 2, "action": {"disconnect": "after"}},
-                {
-                    "api": ["Produce", "Fetch"],
-                    "record": {"key": "17", "header": ["type", "order"]},
-                    "sequence": [{"error": "NOT_LEADER_OR_FOLLOWER"}, {"pass": True}],
-                },
-                {"api": "*", "broker": 1, "action": {"refuse": True}},
-            ]
-        }
-    )
+    examples: ClassVar[Examples] = [
+        {"api": "Produce", "topic": "orders", "action": {"error": "NOT_ENOUGH_REPLICAS"}},
+        {"api": "Fetch", "client_id": "checkout", "count": None, "action": {"delay": 200}},
+        {"api": "Produce", "after": 2, "action": {"disconnect": "after"}},
+        {
+            "api": ["Produce", "Fetch"],
+            "record": {"key": "17", "header": ["type", "order"]},
+            "sequence": [{"error": "NOT_LEADER_OR_FOLLOWER"}, {"pass": True}],
+        },
+        {"api": "*", "broker": 1, "action": {"refuse": True}},
+    ]
 
 
 class HitsFilter(Body):
     """The hits to wait for."""
 
-    model_config = ConfigDict(strict=False)  # a query is all text
+    is_query: ClassVar[bool] = True
 
-    hits: Annotated[int, Field(ge=1)] = 1
+    hits: Annotated[int, Meta(ge=1)] = 1
     """The number of hits."""
-    timeout_ms: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] = DEFAULT_TIMEOUT_MS
+    timeout_ms: Annotated[int, Meta(ge=0, le=MAX_DELAY_MS)] = DEFAULT_TIMEOUT_MS
     """In real time."""
 
 
@@ -383,7 +330,7 @@ class HitsFilter(Body):
 class TraceFilter(Body):
     """A filter of the journal's exchanges; all of its fields must match."""
 
-    model_config = ConfigDict(strict=False)  # a query is all text
+    is_query: ClassVar[bool] = True
 
     api: str | None = None
     """Kafka's name of the API, such as ``ListOffsets``, or its key."""
@@ -398,14 +345,14 @@ class TraceFilter(Body):
     clients where none is given."""
     error: str | None = None
     """Kafka's name of an error that occurs in the answer, or its code."""
-    since: Annotated[int, Field(ge=0)] = 0
+    since: Annotated[int, Meta(ge=0)] = 0
     """Only exchanges with a higher ``number``."""
 
 
 class TraceQuery(TraceFilter):
     """A filter of the journal's exchanges, and their number."""
 
-    limit: Annotated[int, Field(ge=1, le=MAX_LISTED)] = 100
+    limit: Annotated[int, Meta(ge=1, le=MAX_LISTED)] = 100
     """The maximum; the newest ones are answered."""
 
 
@@ -414,16 +361,16 @@ class TraceWait(TraceFilter):
     the oldest.
     """
 
-    timeout_ms: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] = DEFAULT_TIMEOUT_MS
+    timeout_ms: Annotated[int, Meta(ge=0, le=MAX_DELAY_MS)] = DEFAULT_TIMEOUT_MS
     """In real time."""
 
 
 class EventFilter(Body):
     """The events to stream."""
 
-    model_config = ConfigDict(strict=False)  # a query is all text
+    is_query: ClassVar[bool] = True
 
-    since: Annotated[int, Field(ge=0)] | None = None
+    since: Annotated[int, Meta(ge=0)] | None = None
     """Begin with the kept events of a higher ``number``; 0: with the first ones."""
     follow: bool = True
     """Whether later events are sent as they happen. If not, the answer is the kept events as lines
@@ -433,11 +380,11 @@ class EventFilter(Body):
 class TimelineQuery(Body):
     """Where the timeline begins, and how long it may be."""
 
-    model_config = ConfigDict(strict=False)  # a query is all text
+    is_query: ClassVar[bool] = True
 
-    since: Annotated[int, Field(ge=0)] = 0
+    since: Annotated[int, Meta(ge=0)] = 0
     """Only events of a higher ``number``."""
-    requests_since: Annotated[int, Field(ge=0)] = 0
+    requests_since: Annotated[int, Meta(ge=0)] = 0
     """Only requests of a higher ``number``."""
-    limit: Annotated[int, Field(ge=4, le=MAX_LISTED)] = 500
+    limit: Annotated[int, Meta(ge=4, le=MAX_LISTED)] = 500
     """The maximum of lines; of more, some in the middle are left out."""

@@ -1,7 +1,7 @@
 """Models of the fields of dataclasses: a fault's are those of `fencepost.broker.faults.rules`.
 
 A field whose type JSON does not have says itself how JSON writes it. The descriptions are the
-docstrings of the dataclasses, which `fencepost.verbs.models` reads when they are needed.
+docstrings of the dataclasses, which `fencepost.verbs.descriptions` reads when they are needed.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,40 +19,48 @@ from typing import (
     Literal,
     TypeVar,
     Union,
+    cast,
     get_args,
     get_origin,
 )
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, create_model
+from msgspec import Meta
 
 from fencepost.broker.faults.kinds import KINDS, Action
 from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.faults.selectors import RecordSelector, Selectors, json_forms
+from fencepost.verbs.model import Model, ModelMeta, Says
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M", bound=Model)
 Fields = dict[str, tuple[Any, Any]]
+"""By name the type and the default, `_REQUIRED` where there is none."""
 Documented = Mapping[str, tuple[type, str | None]]
 _REQUIRED: Final = ...
+_SAID: Final = {
+    "api": "input should be Kafka's name of an API, its key, an array of these, or '*'",
+}
+"""The text about any wrong value of a field that has several types."""
 _ANSWERED_ACTIONS: Final[Mapping[str, Any]] = {
     "action": dict[str, object] | None,
     "sequence": tuple[dict[str, object], ...] | None,
 }
 
 
-class Derived(BaseModel):
+class Derived:
     """A model whose fields are those of a dataclass."""
 
-    # Without its fields a model is never used, and few commands use a fault.
-    model_config = ConfigDict(defer_build=True)
+    __slots__ = ()
 
     documented_in: ClassVar[Documented | None] = None
     """For each field the class and its field whose docstring describes it, or the class alone.
 
     None where the fields are still to be added.
     """
+    descriptions: ClassVar[Mapping[str, str]] = {}
+    """Of fields that are described otherwise than in the dataclass."""
 
     @classmethod
     def is_complete(cls) -> bool:
@@ -65,34 +73,38 @@ class Derived(BaseModel):
             """The dataclass has the type of the field."""
 
 
-def add_fields(derived: Fields, documented_in: Documented) -> Callable[[type[M]], type[M]]:
+def add_fields(
+    derived: Fields, documented_in: Documented, descriptions: Mapping[str, str] | None = None
+) -> Callable[[type[M]], type[M]]:
     """Decorate a model: its own fields come first, the derived ones after them."""
 
     def decorate(model: type[M]) -> type[M]:
-        made: type[M] = create_model(
-            model.__name__,
-            __base__=model,
-            __module__=model.__module__,
-            __doc__=model.__doc__,
-            **derived,  # type: ignore[call-overload]  # pydantic's own way to give fields by name
-        )
-        made.documented_in = documented_in  # type: ignore[attr-defined]  # of `Derived`
-        return made
+        defaults = {name: value for name, (_, value) in derived.items() if value is not _REQUIRED}
+        namespace = {
+            "__module__": model.__module__,
+            "__qualname__": model.__qualname__,
+            "__doc__": model.__doc__,
+            "__annotations__": {name: kind for name, (kind, _) in derived.items()},
+            **defaults,
+            "documented_in": documented_in,
+            "descriptions": descriptions or {},
+        }
+        return cast("type[M]", ModelMeta(model.__name__, (model,), namespace))
 
     return decorate
 
 
-def given_fault(action: type[BaseModel], record: type[BaseModel]) -> Callable[[type[M]], type[M]]:
+def given_fault(action: type[Model], record: type[Model]) -> Callable[[type[M]], type[M]]:
     """Add the fields of a fault as a test gives them."""
     derived, documented = _given(FaultRule)
     derived["record"] = (record | None, None)
     derived["action"] = (action | None, None)
     steps: Any = tuple[action, ...]  # type: ignore[valid-type]  # known when it runs
-    derived["sequence"] = (Annotated[steps, Strict(False)] | None, None)
+    derived["sequence"] = (steps | None, None)
     return add_fields(derived, documented)
 
 
-def given_selectors(record: type[BaseModel]) -> Callable[[type[M]], type[M]]:
+def given_selectors(record: type[Model]) -> Callable[[type[M]], type[M]]:
     """Add the selectors of a fault as a test gives them."""
     derived, documented = _given(Selectors)
     derived["record"] = (record | None, None)
@@ -111,7 +123,10 @@ def _given(data: "type[DataclassInstance]") -> tuple[Fields, Documented]:
     for each in fields(data):
         default = _REQUIRED if each.default is MISSING else each.default
         given = forms[each.name].given if each.name in forms else each.type
-        derived[each.name] = (_json_type(given), default)
+        kind = _json_type(given)
+        if each.name in _SAID:
+            kind = Annotated[kind, Says(_SAID[each.name])]
+        derived[each.name] = (kind, default)
     documented: dict[str, tuple[type, str | None]] = {
         each.name: (owner, each.name)
         for each in fields(data)
@@ -143,9 +158,8 @@ def answered_fault(descriptions: Mapping[str, str]) -> Callable[[type[M]], type[
         answered = forms[each.name].answered if each.name in forms else each.type
         if each.name in _ANSWERED_ACTIONS:
             answered = _ANSWERED_ACTIONS[each.name]
-        description = descriptions.get(each.name)
-        derived[each.name] = (_without_limits(answered), Field(description=description))
-    return add_fields(derived, {})
+        derived[each.name] = (_without_limits(answered), _REQUIRED)
+    return add_fields(derived, {}, descriptions)
 
 
 def _value_of(kind: type[Action]) -> tuple[Any, str | None]:
@@ -160,17 +174,13 @@ def _value_of(kind: type[Action]) -> tuple[Any, str | None]:
 
 
 def _json_type(annotation: Any) -> Any:  # noqa: ANN401  # any annotation of a field
-    """The annotation as pydantic has it: with its bounds, and an enum as its values."""
+    """The annotation as models have it: with its bounds, and an enum as its values."""
     if get_origin(annotation) in (Union, UnionType):
         return reduce(or_, map(_json_type, get_args(annotation)))
-    if get_origin(annotation) is tuple:
-        return Annotated[annotation, Strict(False)]  # JSON has no tuples
     if get_origin(annotation) is Annotated:
         inner, limits = get_args(annotation)
         constraints = {name: value for name, value in limits._asdict().items() if value is not None}
-        # A query is all text; numbers with a fraction are read from it as well.
-        strictness = (Strict(False),) if inner is float else ()
-        return Annotated[(inner, Field(**constraints), *strictness)]
+        return Annotated[inner, Meta(**constraints)]
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return Literal[tuple(each.value for each in annotation)]
     return annotation

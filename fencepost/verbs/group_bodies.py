@@ -1,13 +1,13 @@
 """The bodies of the verbs on groups."""
 
 import re
-from typing import Annotated, Final, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, model_validator
-from pydantic.config import ConfigDict
+from msgspec import Meta
 
 from fencepost.verbs.bodies import DEFAULT_TIMEOUT_MS, MAX_LISTED, Body, Listed
-from fencepost.verbs.record_bodies import MAX_INT64, Index, TimeoutMs, one_form
+from fencepost.verbs.model import Before, Examples
+from fencepost.verbs.record_bodies import MAX_INT64, Index, TimeoutMs
 
 GroupStateName: TypeAlias = Literal[
     "Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"
@@ -29,9 +29,9 @@ def _any_case(given: object) -> object:
 class GroupWaitBody(Body):
     """The group to wait for."""
 
-    state: Annotated[GroupStateName, BeforeValidator(_any_case)] | None = None
+    state: Annotated[GroupStateName, Before(_any_case)] | None = None
     """Left out: ``Stable``, or ``Empty`` where there are to be no members."""
-    members: Annotated[int, Field(ge=0)] | None = None
+    members: Annotated[int, Meta(ge=0)] | None = None
     """Left out: any number."""
     timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS
     """In real time."""
@@ -41,9 +41,7 @@ class GroupWaitBody(Body):
         """The state that is waited for."""
         return self.state or ("Empty" if self.members == 0 else "Stable")
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"members": 2}, {"state": "Empty", "timeout_ms": 5000}]}
-    )
+    examples: ClassVar[Examples] = [{"members": 2}, {"state": "Empty", "timeout_ms": 5000}]
 
 
 class CoordinatorBody(Body):
@@ -52,7 +50,7 @@ class CoordinatorBody(Body):
     broker: int
     """Its id; it must be in the ISR of the group's partition of ``__consumer_offsets``."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"broker": 2}]})
+    examples: ClassVar[Examples] = [{"broker": 2}]
 
 
 class OffsetBody(Body):
@@ -60,14 +58,12 @@ class OffsetBody(Body):
 
     topic: str
     partition: Index
-    offset: Annotated[int, Field(ge=0, le=MAX_INT64)]
+    offset: Annotated[int, Meta(ge=0, le=MAX_INT64)]
     """Of the next record to consume; whether there is one is not checked."""
-    leader_epoch: Annotated[int, Field(ge=-1, le=2**31 - 1)] = -1
+    leader_epoch: Annotated[int, Meta(ge=-1, le=2**31 - 1)] = -1
     """Of the last consumed record; -1: not known."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"topic": "orders", "partition": 0, "offset": 17}]}
-    )
+    examples: ClassVar[Examples] = [{"topic": "orders", "partition": 0, "offset": 17}]
 
     @classmethod
     def of(cls, given: "str | OffsetBody") -> Self:
@@ -76,30 +72,31 @@ class OffsetBody(Body):
         :raises ValueError: When the text is none.
         """
         if not isinstance(given, str):
-            return cls.model_validate(given.model_dump())
+            return cls.model_validate(given)
         found = _OFFSET_TEXT.fullmatch(given)
         if found is None:
             raise ValueError("input should be an object, or text such as orders:0:17")
         partition, offset = int(found["partition"]), int(found["offset"])
-        return cls(topic=found["topic"], partition=partition, offset=offset)
+        return cls.model_validate(
+            {"topic": found["topic"], "partition": partition, "offset": offset}
+        )
 
 
-GivenOffset = Annotated[str | OffsetBody, one_form({dict: "OffsetBody"}, "str")]
+GivenOffset: TypeAlias = str | OffsetBody
 """An offset; a text is its topic, partition and offset, such as ``orders:0:17``."""
 
 
 class OffsetsBody(Body):
     """Offsets to commit for a group."""
 
-    offsets: Annotated[Listed[GivenOffset], Field(max_length=MAX_LISTED)]
+    offsets: Annotated[Listed[GivenOffset], Meta(max_length=MAX_LISTED)]
     """Each as an object, or as text: ``orders:0:17``."""
 
-    @model_validator(mode="after")
-    def _is_readable(self) -> Self:
+    def check(self) -> None:
+        """There is one, and all can be read."""
         if not self.offsets:
             raise ValueError("offsets: give at least one")
         self.all_offsets()
-        return self
 
     def all_offsets(self) -> tuple[OffsetBody, ...]:
         """The offsets, however they are given.
@@ -108,23 +105,20 @@ class OffsetsBody(Body):
         """
         return tuple(map(OffsetBody.of, self.offsets))
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"offsets": [{"topic": "orders", "partition": 0, "offset": 17}]}]
-        }
-    )
+    examples: ClassVar[Examples] = [
+        {"offsets": [{"topic": "orders", "partition": 0, "offset": 17}]}
+    ]
 
 
 class TopicsBody(Body):
     """Topics whose offsets a group is to lose."""
 
-    topics: Annotated[Listed[str], Field(max_length=MAX_LISTED)]
+    topics: Annotated[Listed[str], Meta(max_length=MAX_LISTED)]
     """Each by name; the group has to have offsets of it."""
 
-    @model_validator(mode="after")
-    def _has_one(self) -> Self:
+    def check(self) -> None:
+        """There is one."""
         if not self.topics:
             raise ValueError("topics: give at least one")
-        return self
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"topics": ["orders"]}]})
+    examples: ClassVar[Examples] = [{"topics": ["orders"]}]

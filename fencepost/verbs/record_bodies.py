@@ -2,22 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
-from pydantic import (
-    Field,
-    Strict,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-    model_validator,
-)
-from pydantic.config import ConfigDict
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from msgspec import Meta, field
 
 from fencepost.verbs.bodies import DEFAULT_TIMEOUT_MS, MAX_DELAY_MS, MAX_LISTED, Body, Listed
+from fencepost.verbs.model import Examples
+from fencepost.verbs.problems import InvalidModel, Place, Problem, ProblemKind
 from fencepost.verbs.record_encoding import (
-    NOT_TEXT,
     Encoding,
     NotEncodable,
     encode_text,
@@ -28,46 +20,13 @@ from fencepost.verbs.record_encoding import (
 MAX_INT64: Final = 2**63 - 1
 
 Isolation = Literal["read_uncommitted", "read_committed"]
-Offset = Annotated[int, Field(ge=0, le=MAX_INT64)]
-Index = Annotated[int, Field(ge=0, le=2**31 - 1)]
-TimeoutMs = Annotated[int, Field(ge=0, le=MAX_DELAY_MS)]
+Offset = Annotated[int, Meta(ge=0, le=MAX_INT64)]
+Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+TimeoutMs = Annotated[int, Meta(ge=0, le=MAX_DELAY_MS)]
 
 
-def one_form(forms: Mapping[type, str], other: str) -> WrapValidator:
-    """For a union: say what is wrong with the form that was chosen, and not with each.
-
-    :param forms: The beginning of pydantic's name of a form, by the type of what is given.
-    :param other: The form of what has none of these types.
-    """
-
-    def check(given: object, handler: ValidatorFunctionWrapHandler) -> object:
-        try:
-            checked: object = handler(given)
-        except ValidationError as error:
-            form = next((forms[each] for each in forms if isinstance(given, each)), other)
-            errors = [each for each in error.errors() if str(each["loc"][0]).startswith(form)]
-            raise ValidationError.from_exception_data(
-                error.title, [_without_form(each) for each in errors]
-            ) from None
-        return checked
-
-    return WrapValidator(check)
-
-
-def _without_form(error: ErrorDetails) -> InitErrorDetails:
-    return InitErrorDetails(
-        type=error["type"],
-        loc=error["loc"][1:],
-        input=error["input"],
-        ctx=error.get("ctx", {}),
-    )
-
-
-HeaderPair = Annotated[tuple[str, str | None], Strict(False)]
-Headers = Annotated[
-    dict[str, str | None] | Listed[HeaderPair],
-    one_form({dict: "dict", list: "tuple", tuple: "tuple"}, "dict"),
-]
+HeaderPair: TypeAlias = tuple[str, str | None]
+Headers: TypeAlias = dict[str, str | None] | Listed[HeaderPair]
 """By name; or, where names repeat, an array of ``[name, value]``. A value may be null."""
 
 
@@ -77,77 +36,70 @@ class NewRecordBody(Body):
     key: str | None = None
     value: object = None
     """Text; with the encoding ``json`` any JSON. Null, or left out: a tombstone."""
-    headers: Headers = Field(default_factory=dict)
+    headers: Headers = field(default_factory=dict)
     """By name, or an array of ``[name, value]`` where names repeat."""
     timestamp: Offset | None = None
     """Milliseconds since 1970-01-01 UTC; left out: the cluster's time."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"key": "17", "value": "two fence posts", "headers": {"trace": "a1"}},
-                {"key": "17"},
-                {"value": "again", "headers": [["retry", "1"], ["retry", "2"]]},
-            ]
-        }
-    )
+    examples: ClassVar[Examples] = [
+        {"key": "17", "value": "two fence posts", "headers": {"trace": "a1"}},
+        {"key": "17"},
+        {"value": "again", "headers": [["retry", "1"], ["retry", "2"]]},
+    ]
 
 
-GivenRecord = Annotated[str | NewRecordBody, one_form({dict: "NewRecordBody"}, "str")]
+GivenRecord: TypeAlias = str | NewRecordBody
 """A record; a text is one with this value."""
 Records = Annotated[
-    Listed[GivenRecord], Field(max_length=MAX_LISTED, json_schema_extra={"minItems": 1})
+    Listed[GivenRecord], Meta(max_length=MAX_LISTED, extra_json_schema={"minItems": 1})
 ]
-"""One at least. Pydantic's own limit would complain besides where all of them are wrong."""
+"""One at least, which `ProduceBody` says in words of its own."""
 
 
 class _EncodedBody(Body):
     """A body whose keys, values and headers have an encoding."""
 
-    @model_validator(mode="after")
-    def _is_encodable(self) -> Self:
-        errors = list(self._encoding_errors())
-        if errors:
-            raise ValidationError.from_exception_data(type(self).__name__, errors)
-        return self
+    def check(self) -> None:
+        """All of it can be encoded."""
+        problems = list(self._encoding_problems())
+        if problems:
+            raise InvalidModel(problems)
 
-    def _encoding_errors(self) -> Iterator[InitErrorDetails]:
-        yield from _record_errors(self, (), getattr(self, "encoding", "text"))
+    def _encoding_problems(self) -> Iterator[Problem]:
+        yield from _record_problems(self, (), getattr(self, "encoding", "text"))
 
 
-def _record_errors(
+def _record_problems(
     given: Any,  # noqa: ANN401  # whatever has the fields of a record
-    place: tuple[str | int, ...],
+    place: Place,
     encoding: Encoding,
-) -> Iterator[InitErrorDetails]:
+) -> Iterator[Problem]:
     """What of a record cannot be encoded.
 
     :param given: It has a key, a value and headers.
     """
     key, value = given.key, given.value
-    yield from _errors(partial(encode_text, key, encoding), (*place, "key"), key)
-    yield from _errors(partial(encode_value, value, encoding), (*place, "value"), value)
+    yield from _problems(partial(encode_text, key, encoding), (*place, "key"), key)
+    yield from _problems(partial(encode_value, value, encoding), (*place, "value"), value)
     pairs = given.headers.items() if isinstance(given.headers, dict) else enumerate(given.headers)
     for at, each in pairs:
         name, text = (at, each) if isinstance(at, str) else each
         inner = (*place, "headers", at)
-        yield from _errors(partial(encode_text, name, "text"), inner, name)
-        yield from _errors(partial(encode_text, text, encoding), inner, text)
+        yield from _problems(partial(encode_text, name, "text"), inner, name)
+        yield from _problems(partial(encode_text, text, encoding), inner, text)
 
 
-def _errors(
-    encode: Callable[[], object], place: tuple[str | int, ...], given: object
-) -> Iterator[InitErrorDetails]:
+def _problems(encode: Callable[[], object], place: Place, given: object) -> Iterator[Problem]:
+    kind: ProblemKind = "wrong"
     try:
         encode()
     except TypeError:
-        yield InitErrorDetails(type=NOT_TEXT, loc=place, input=given)
+        kind, text = "not_text", "input should be a valid string"
     except NotEncodable as error:
-        yield InitErrorDetails(
-            type=PydanticCustomError("not_encodable", "{why}", {"why": str(error)}),
-            loc=place,
-            input=given,
-        )
+        text = str(error)
+    else:
+        return
+    yield Problem(place=place, text=text, kind=kind, given=given)
 
 
 class ProduceBody(_EncodedBody):
@@ -162,7 +114,7 @@ class ProduceBody(_EncodedBody):
     """Of one record, in place of ``records``; so are the next three."""
     value: object = None
     """Text; with the encoding ``json`` any JSON. Null, or left out: a tombstone."""
-    headers: Headers = Field(default_factory=dict)
+    headers: Headers = field(default_factory=dict)
     """By name, or an array of ``[name, value]`` where names repeat."""
     timestamp: Offset | None = None
     """Milliseconds since 1970-01-01 UTC; left out: the cluster's time."""
@@ -173,8 +125,9 @@ class ProduceBody(_EncodedBody):
     timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS
     """In real time: how long they may take to be committed. They stay in the log beyond it."""
 
-    @model_validator(mode="after")
-    def _is_one_or_many(self) -> Self:
+    def check(self) -> None:
+        """It is one record or many, and they can be encoded."""
+        super().check()
         has_one = any(
             (self.key is not None, self.value is not None, self.headers, self.timestamp is not None)
         )
@@ -182,7 +135,6 @@ class ProduceBody(_EncodedBody):
             raise ValueError("give records, or the key, value, headers and timestamp of one")
         if self.records == ():
             raise ValueError("records: give at least one")
-        return self
 
     def all_records(self) -> tuple[NewRecordBody, ...]:
         """The records, one or many."""
@@ -196,55 +148,50 @@ class ProduceBody(_EncodedBody):
         )
         return (one,)
 
-    def _encoding_errors(self) -> Iterator[InitErrorDetails]:
-        yield from _record_errors(self, (), self.encoding)
+    def _encoding_problems(self) -> Iterator[Problem]:
+        yield from _record_problems(self, (), self.encoding)
         for at, each in enumerate(self.records or ()):
             place = ("records", at)
             if isinstance(each, str):
-                yield from _errors(partial(encode_value, each, self.encoding), place, each)
+                yield from _problems(partial(encode_value, each, self.encoding), place, each)
             else:
-                yield from _record_errors(each, place, self.encoding)
+                yield from _record_problems(each, place, self.encoding)
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"records": [{"key": "17", "value": "two fence posts"}, {"key": "18"}]},
-                {
-                    "partition": 0,
-                    "records": [{"value": {"id": 17, "posts": 2}}],
-                    "encoding": "json",
-                },
-                {"key": "17", "value": "two fence posts", "acks": "1"},
-            ]
-        }
-    )
+    examples: ClassVar[Examples] = [
+        {"records": [{"key": "17", "value": "two fence posts"}, {"key": "18"}]},
+        {
+            "partition": 0,
+            "records": [{"value": {"id": 17, "posts": 2}}],
+            "encoding": "json",
+        },
+        {"key": "17", "value": "two fence posts", "acks": "1"},
+    ]
 
 
 class RecordsQuery(Body):
     """Which records of a partition to read, and how to show them."""
 
-    model_config = ConfigDict(strict=False)  # a query is all text
+    is_query: ClassVar[bool] = True
 
-    from_offset: Offset | None = Field(default=None, alias="from")
+    from_offset: Offset | None = field(default=None, name="from")
     """Inclusive; left out: the log start."""
     to: Offset | None = None
     """Exclusive; left out: the high watermark, or the last stable offset."""
-    last: Annotated[int, Field(ge=1, le=MAX_LISTED)] | None = None
+    last: Annotated[int, Meta(ge=1, le=MAX_LISTED)] | None = None
     """Only the last ones, in place of ``from`` and ``limit``."""
-    limit: Annotated[int, Field(ge=1, le=MAX_LISTED)] = 100
+    limit: Annotated[int, Meta(ge=1, le=MAX_LISTED)] = 100
     """The maximum; an answer of more than 8 MiB ends before."""
     encoding: Encoding = "text"
     """Of keys, values and headers; a record that it cannot show has another."""
     isolation: Isolation = "read_uncommitted"
     """``read_committed`` ends at the last stable offset, and leaves out what was aborted."""
 
-    @model_validator(mode="after")
-    def _is_one_range(self) -> Self:
+    def check(self) -> None:
+        """It is one range."""
         if self.last is not None and self.from_offset is not None:
             raise ValueError("give from or last, not both")
         if self.to is not None and self.from_offset is not None and self.to < self.from_offset:
             raise ValueError("to: it lies before from")
-        return self
 
 
 class ExpectBody(_EncodedBody):
@@ -259,11 +206,11 @@ class ExpectBody(_EncodedBody):
     """Null: a record without a key. Left out: any."""
     value: object = None
     """Null: a tombstone. Left out: any. With the encoding ``json`` JSON values are compared."""
-    headers: Headers = Field(default_factory=dict)
+    headers: Headers = field(default_factory=dict)
     """Headers that the record has, among others."""
     partition: Index | None = None
     """Left out: any."""
-    count: Annotated[int, Field(ge=1, le=MAX_LISTED)] = 1
+    count: Annotated[int, Meta(ge=1, le=MAX_LISTED)] = 1
     """How many such records, at least."""
     encoding: Encoding = "text"
     """Of the key, the value and the headers."""
@@ -272,16 +219,12 @@ class ExpectBody(_EncodedBody):
     timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS
     """In real time."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"key": "17", "value": "two fence posts", "timeout_ms": 5000},
-                {"value": {"id": 17, "posts": 2}, "encoding": "json"},
-                {"key": "17", "count": 2},
-                {"key": "18", "value": None},
-            ]
-        }
-    )
+    examples: ClassVar[Examples] = [
+        {"key": "17", "value": "two fence posts", "timeout_ms": 5000},
+        {"value": {"id": 17, "posts": 2}, "encoding": "json"},
+        {"key": "17", "count": 2},
+        {"key": "18", "value": None},
+    ]
 
 
 def encoded_headers(

@@ -17,16 +17,13 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from math import isfinite
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Encoding: TypeAlias = Literal["text", "base64", "json"]
 HeaderPairs: TypeAlias = tuple[tuple[str, str | None], ...]
 StoredHeaders: TypeAlias = tuple[tuple[str, bytes | None], ...]
 ShownHeaders: TypeAlias = dict[str, str | None] | HeaderPairs
 """By name, or as pairs where names repeat."""
-
-NOT_TEXT: Final = "string_type"
-"""Pydantic's type of the error that a scenario mends: a number that stands for text."""
 
 
 class NotEncodable(ValueError):

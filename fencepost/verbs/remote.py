@@ -13,14 +13,13 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Final, ParamSpec, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from pydantic import TypeAdapter, ValidationError
-
 from fencepost.protocol.shown_text import without_user_info
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import Method, Shape, Verb
 from fencepost.verbs.control_token import checked
-from fencepost.verbs.models import problems
+from fencepost.verbs.model import decode
+from fencepost.verbs.problems import InvalidModel
 
 TIMEOUT_S: Final = 30.0
 _EVERY_INTERFACE: Final = frozenset({"", "0.0.0.0", "::"})
@@ -100,8 +99,8 @@ def validate_body(verb: Verb, given: Mapping[str, object]) -> Body | None:
         return verb.request_model.model_validate(
             {name: value for name, value in given.items() if value is not ...}
         )
-    except ValidationError as error:
-        raise Refused("INVALID_REQUEST", problems(error)) from None
+    except InvalidModel as error:
+        raise Refused("INVALID_REQUEST", str(error)) from None
 
 
 class Remote:
@@ -230,8 +229,8 @@ class ControlConnection:
         """See `Remote.call_list`."""
         content = self.call_raw(verb, path, validate_body(verb, given))
         with self._reading(verb):
-            adapter = TypeAdapter(list[answers])  # type: ignore[valid-type]  # known when it runs
-            return adapter.validate_json(content)
+            found: list[A] = decode(list[answers], content)  # type: ignore[valid-type]  # known when it runs
+            return found
 
     def call_stream(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
@@ -348,8 +347,8 @@ class ControlConnection:
         """:raises Unreachable: When what is read is not what the verb answers."""
         try:
             yield
-        except ValidationError as error:
-            what = f"something else than {verb.response_model.__name__}: {problems(error)}"
+        except InvalidModel as error:
+            what = f"something else than {verb.response_model.__name__}: {error}"
             raise self._unexpected_answer(verb, what) from None
 
     def _unexpected_answer(self, verb: Verb, answered: str) -> Unreachable:

@@ -14,13 +14,13 @@ from selectors import EVENT_READ, DefaultSelector
 from types import TracebackType
 from typing import Annotated, Final, Literal, Self
 
-from msgspec import Struct
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Strict, model_validator
+from msgspec import Meta, Struct, field
 
 from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
 from fencepost.protocol.listener_text import parse_advertised, parse_listener
 from fencepost.protocol.topic_text import config_pairs
 from fencepost.verbs.bodies import Body, Listed
+from fencepost.verbs.model import After, Before, Model
 
 READY_S: Final = 30.0
 STOP_S: Final = 20.0
@@ -31,8 +31,8 @@ _COMMAND: Final = ("-P", "-m", "fencepost", "serve")
 _ALWAYS: Final = ("--control-port=0", "--stop-with-stdin")
 _FREE_PORTS: Final = "--port=0"
 
-Configs = Annotated[dict[str, str], BeforeValidator(config_pairs)]
-NodeId = Annotated[int, Field(ge=0, le=MAX_BROKER_ID)]
+Configs = Annotated[dict[str, str], Before(config_pairs)]
+NodeId = Annotated[int, Meta(ge=0, le=MAX_BROKER_ID)]
 
 
 class CannotServe(Exception):
@@ -65,31 +65,31 @@ def _checked(text: str, parse: Callable[[str], object]) -> None:
 class ClusterBody(Body):
     """The options of a cluster: those of ``fencepost serve``, by their names."""
 
-    brokers: Annotated[int, Field(ge=1, le=MAX_BROKERS)] = 1
+    brokers: Annotated[int, Meta(ge=1, le=MAX_BROKERS)] = 1
     """How many; their ids are 1..N, or ``broker_ids``, whose number it is where it is left out."""
-    broker_ids: Annotated[Listed[NodeId], Field(max_length=MAX_BROKERS)] = ()
+    broker_ids: Annotated[Listed[NodeId], Meta(max_length=MAX_BROKERS)] = ()
     """Their ids, such as ``[0, 1, 2]``, where they are not 1..N."""
-    controller_ids: Annotated[Listed[NodeId], Field(max_length=MAX_BROKERS)] = ()
+    controller_ids: Annotated[Listed[NodeId], Meta(max_length=MAX_BROKERS)] = ()
     """The node ids of the quorum's controllers as clients are shown them, the active one first;
     empty: a broker is the only one."""
-    listeners: Listed[Annotated[str, AfterValidator(_checked_listener)]] = ()
+    listeners: Listed[Annotated[str, After(_checked_listener)]] = ()
     """Those of each broker, the bootstrap's first, such as
     ``"OUTSIDE://0.0.0.0:0,advertised=kafka.test:31192"``, and the controller's, ``CONTROLLER``;
     empty: one on free ports."""
-    advertise: Annotated[str, AfterValidator(_checked_advertised)] | None = None
+    advertise: Annotated[str, After(_checked_advertised)] | None = None
     """The address that brokers name to clients, ``HOST[:PORT]``; null: the one they listen on."""
     controller_listener: bool = False
     """Whether the controller listens for tools, on a free port."""
-    configs: Configs = Field(default_factory=dict)
+    configs: Configs = field(default_factory=dict)
     """Broker configs by Kafka's names, or a list of ``KEY=VALUE``."""
-    broker_configs: dict[Annotated[NodeId, Strict(False)], Configs] = Field(default_factory=dict)
+    broker_configs: dict[NodeId, Configs] = field(default_factory=dict)
     """Configs of single brokers, by broker id, instead of those of all; also of the active one of
     ``controller_ids``."""
-    features: dict[str, int] = Field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
     """Levels of features to start with, such as ``metadata.version``, where not the highest."""
     racks: Listed[str] = ()
     """Of each broker in the order of ids, from the first again where there are fewer."""
-    api_max: dict[str, int] = Field(default_factory=dict)
+    api_max: dict[str, int] = field(default_factory=dict)
     """The highest version of an API, by its name or key, that is served."""
     like_kafka: str | None = None
     """Serve the APIs and versions of this release of Kafka, such as ``2.0``, and no more."""
@@ -97,28 +97,28 @@ class ClusterBody(Body):
     """A manual clock stands still until it is advanced."""
     conformance: Literal["kip", "apache"] = "kip"
     """Which one to follow where a KIP's text and Apache Kafka's code differ."""
-    dialect: Annotated[str, AfterValidator(_known_dialect)] | None = None
+    dialect: Annotated[str, After(_known_dialect)] | None = None
     """A proposal whose schemas are served to clients that ask for them; null: none."""
     strict_configs: bool = False
     """Whether a config that has no effect, or that Kafka does not have, is refused."""
-    seed: Annotated[int, Field(ge=0)] | None = None
+    seed: Annotated[int, Meta(ge=0)] | None = None
     """Of random choices; null: a new one every time."""
     max_memory: str | None = None
     """What logs in memory may take together, such as ``512m``, or ``none``."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Single requests are logged at debug."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _count_ids(cls, given: object) -> object:
+    def read_first(cls, given: object) -> object:
+        """A number of ids is a number of brokers."""
         if isinstance(given, dict) and "brokers" not in given:
             ids = given.get("broker_ids")
             if isinstance(ids, list | tuple) and ids:
                 return {**given, "brokers": len(ids)}
         return given
 
-    @model_validator(mode="after")
-    def _check_ids(self) -> Self:
+    def check(self) -> None:
+        """Its ids agree with each other."""
         for name, ids in (("broker_ids", self.broker_ids), ("controller_ids", self.controller_ids)):
             if len(set(ids)) != len(ids):
                 raise ValueError(f"{name} has an id twice")
@@ -129,7 +129,6 @@ class ClusterBody(Body):
         for broker_id in self.broker_configs:
             if broker_id not in (*self.ids, *self.controller_ids[:1]):
                 raise ValueError(f"broker_configs has {broker_id}, which is none of the brokers")
-        return self
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -166,7 +165,7 @@ class ClusterBody(Body):
         return [f"--{name}={value}" for name, value in given if value is not None]
 
 
-class _Ready(BaseModel):
+class _Ready(Model):
     """The line that ``fencepost serve`` prints when every listener accepts."""
 
     bootstrap: str

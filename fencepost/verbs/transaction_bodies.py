@@ -1,11 +1,11 @@
 """The bodies of the verbs on transactions."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import Field
-from pydantic.config import ConfigDict
+from msgspec import Meta
 
 from fencepost.verbs.bodies import Body
+from fencepost.verbs.model import Examples
 from fencepost.verbs.record_bodies import MAX_INT64, Index
 
 TransactionStateName: TypeAlias = Literal[
@@ -28,7 +28,7 @@ class MarkerBody(Body):
     partition: Index
     """Of the transaction, or that it may still write to."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"topic": "orders", "partition": 0}]})
+    examples: ClassVar[Examples] = [{"topic": "orders", "partition": 0}]
 
 
 class HangingTransactionBody(Body):
@@ -37,9 +37,7 @@ class HangingTransactionBody(Body):
     topic: str
     partition: Index
     """Where the transaction is open."""
-    producer_id: Annotated[int, Field(ge=0, le=MAX_INT64)]
+    producer_id: Annotated[int, Meta(ge=0, le=MAX_INT64)]
     """As DescribeProducers and the partition's records name it."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"topic": "orders", "partition": 0, "producer_id": 1000}]}
-    )
+    examples: ClassVar[Examples] = [{"topic": "orders", "partition": 0, "producer_id": 1000}]

@@ -8,7 +8,7 @@ from fencepost.verbs.answers.groups import GroupState
 from tests.cli.shell import Shell
 from tests.harness.fake_control_api import FakeControlApi, ok, refusal
 
-(GROUP,) = GroupState.model_json_schema()["examples"]
+(GROUP,) = GroupState.examples
 MEMBER = GROUP["members"][0]["member_id"]
 
 

@@ -27,6 +27,7 @@ from fencepost.testing.report import as_text
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.answers.cluster import ExchangeState, TimelineState
 from fencepost.verbs.catalogue import CATALOGUE, Shape, Verb
+from fencepost.verbs.model_schema import model_schema
 from fencepost.verbs.timeline_text import timeline_text
 from tests.cli.shell import REQUIRED, Json, Shell
 from tests.cli.terminal import shown, terminal
@@ -80,7 +81,7 @@ KINDS: Final = list(dict.fromkeys(verb.response_model for verb in CATALOGUE))
 
 
 def answer(kind: type[Answer], text: str = HOSTILE) -> Answer:
-    schema = kind.model_json_schema(mode="serialization")
+    schema = model_schema(kind)
     return kind.model_validate_json(json.dumps(hostile(schema, schema, text)))
 
 

@@ -11,10 +11,10 @@ from fencepost.verbs.answers.topics import CompactionState, PartitionState, Tier
 from tests.cli.shell import Shell
 from tests.harness.fake_control_api import FakeControlApi, ok
 
-(_TIERED,) = TierState.model_json_schema()["examples"]
-(_PARTITION,) = PartitionState.model_json_schema()["examples"]
-(_FAULT,) = TierFaultState.model_json_schema()["examples"]
-(_COMPACTED,) = CompactionState.model_json_schema()["examples"]
+(_TIERED,) = TierState.examples
+(_PARTITION,) = PartitionState.examples
+(_FAULT,) = TierFaultState.examples
+(_COMPACTED,) = CompactionState.examples
 ID: Final = "C36fXIxjTw6cXApKXB0uPw"
 NOTHING: Final = {
     "start_offset": -1,

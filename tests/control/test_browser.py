@@ -41,7 +41,7 @@ def attack(verb: Verb) -> Json:
     )
     body = None
     if verb.method is Method.POST and verb.request_model is not None:
-        body = verb.request_model.model_json_schema()["examples"][0]
+        body = verb.request_model.examples[0]
     return {"method": verb.method, "path": path, "body": body}
 
 

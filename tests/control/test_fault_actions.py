@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from pydantic import ValidationError
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.faults.kinds import KINDS
 from fencepost.broker.faults.registry import Fault
 from fencepost.control.routes_faults import fault_state, read_rule
 from fencepost.verbs.bodies import FaultAction, FaultBody
+from fencepost.verbs.problems import InvalidModel
 from tests.harness.driver import Driver
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def an_action(kind: str) -> dict[str, object]:
     for value in _VALUES:
         try:
             FaultAction.model_validate({kind: value})
-        except ValidationError:
+        except InvalidModel:
             continue
         return {kind: value}
     raise AssertionError(f"no value for {kind}")

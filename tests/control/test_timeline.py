@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fencepost.broker.server.server import Server
 
-EXAMPLE: Final = ExchangeState.model_json_schema()["examples"][0]
+EXAMPLE: Final = ExchangeState.examples[0]
 NO_ANSWER: Final = None
 ANSWERED: Final[Json] = {"error_code": 0}
 REFUSED: Final[Json] = {"error_code": 6}

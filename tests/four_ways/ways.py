@@ -17,11 +17,11 @@ from typing import Final
 
 import httpx
 import yaml
-from pydantic import BaseModel
 
 from fencepost.cli import main
 from fencepost.testing import Cluster
 from fencepost.verbs.catalogue import VERBS, Method, Shape
+from fencepost.verbs.model import Model
 from fencepost.verbs.remote import Refused
 from tests.four_ways.meeting import (
     CLIENT_ID,
@@ -169,7 +169,8 @@ def by_python(cast: Cast, row: Row) -> Json:
     """A method of the fixture ``fencepost``."""
     given = _filled(row.given, cast.prepare(row.before))
     takes = VERBS[row.verb].request_model
-    names = {} if takes is None else {each.alias: name for name, each in takes.model_fields.items()}
+    fields = {} if takes is None else takes.model_fields
+    names = {each.json_name: name for name, each in fields.items()}
     try:
         answer = getattr(cast.cluster, row.verb)(
             **{names.get(name, name): value for name, value in given.items()}
@@ -227,5 +228,5 @@ def _filled(given: Given, known: Mapping[str, int | str]) -> dict[str, Json]:
 def _plain(answer: object) -> Json:
     if isinstance(answer, list):
         return [_plain(each) for each in answer]
-    assert isinstance(answer, BaseModel)
+    assert isinstance(answer, Model)
     return answer.model_dump(mode="json")

@@ -17,7 +17,7 @@ async def test_a_cluster_that_fits(url: str) -> None:
     [
         (ClusterBody(brokers=1), "it has 3 brokers, and 1 are wanted"),
         (
-            ClusterBody(broker_ids=(2, 0, 1)),
+            ClusterBody.model_validate({"broker_ids": [2, 0, 1]}),
             "its brokers are 1, 2, 3, and 0, 1, 2 are wanted",
         ),
         (ClusterBody(brokers=3, clock="manual"), "its clock is real, and a manual one is wanted"),

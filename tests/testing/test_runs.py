@@ -35,7 +35,7 @@ def test_a_run_without_a_cluster_imports_next_to_nothing(tmp_path: Path) -> None
         def test_it():
             found = {name for name in sys.modules if name.partition(".")[0] == "fencepost"}
             assert found == {"fencepost", "fencepost.testing", "fencepost.testing.plugin"}
-            assert "pydantic" not in sys.modules
+            assert "msgspec" not in sys.modules
     """
     pytest_run(tmp_path, source)
 

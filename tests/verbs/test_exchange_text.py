@@ -7,7 +7,7 @@ from typing import Final
 from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.exchange_text import exchange_line, exchange_text, subjects
 
-EXAMPLE: Final = ExchangeState.model_json_schema()["examples"][0]
+EXAMPLE: Final = ExchangeState.examples[0]
 
 
 def exchange(**given: object) -> ExchangeState:

@@ -10,7 +10,7 @@ import pytest
 from fencepost.verbs.answers.topics import PartitionState
 from fencepost.verbs.partition_text import partition_text, replica_label, two_leaders
 
-(EXAMPLE,) = PartitionState.model_json_schema()["examples"]
+(EXAMPLE,) = PartitionState.examples
 USUAL: Final = (
     "orders-0: leader 1 in epoch 0, ISR 1, high watermark 42, last stable offset 42;"
     " replicas 1 at 42"

@@ -8,7 +8,7 @@ from fencepost.verbs.answers.transactions import TransactionState
 from fencepost.verbs.transaction_text import is_open, transaction_text
 
 PLACES: Final = ("orders-0", "__consumer_offsets-17")
-EXAMPLE: Final = TransactionState.model_json_schema()["examples"][0]
+EXAMPLE: Final = TransactionState.examples[0]
 
 
 def transaction(**given: object) -> TransactionState:

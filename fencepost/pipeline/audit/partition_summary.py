@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -25,10 +25,6 @@ from fencepost.pipeline.audit.lineage.model import PartitionLineage
 from fencepost.pipeline.audit.producer_batches import stretch_of
 from fencepost.pipeline.audit.rule import SegmentKey, place_text
 from fencepost.pipeline.audit.transaction_fold import TransactionSummary
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
 
 MAX_POINTS: Final = 400
 """Of a series, at most."""
@@ -207,15 +203,7 @@ def to_json(summary: PartitionSummary) -> bytes:
 
 def from_json(data: bytes) -> PartitionSummary:
     """What `to_json` made."""
-    return _adapter().validate_json(data)
-
-
-@cache
-def _adapter() -> TypeAdapter[PartitionSummary]:
-    # Executors only write summaries, and do not need the import.
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(PartitionSummary)
+    return msgspec.json.decode(data, type=PartitionSummary)
 
 
 _KEY: Final = ("place", "broker", "segment", "segment_id")

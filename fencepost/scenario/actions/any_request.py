@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from pydantic import Field
+from msgspec import field
 
 from fencepost.control.message_json import SHORT, batch_summary
 from fencepost.protocol.apis import Api
@@ -158,7 +158,7 @@ class CallBody(ActionBody):
 
     api: str
     """Kafka's name, such as ``DescribeGroups``, or the key."""
-    request: dict[str, object] = Field(default_factory=dict)
+    request: dict[str, object] = field(default_factory=dict)
     """Its fields by Kafka's names in snake_case; those left out have Kafka's defaults."""
 
 

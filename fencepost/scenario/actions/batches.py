@@ -2,13 +2,13 @@
 
 from typing import Annotated, Final
 
-from msgspec import Struct
-from pydantic import BeforeValidator, Field
+from msgspec import Meta, Struct, field
 
 from fencepost.client.batches import NewRecord
 from fencepost.scenario.actions.context import PartitionIndex
 from fencepost.scenario.document import expand_ranges
 from fencepost.verbs.bodies import Body, Listed
+from fencepost.verbs.model import Before
 
 
 class RecordBody(Body):
@@ -16,12 +16,12 @@ class RecordBody(Body):
 
     key: str | None = None
     value: str | None = None
-    headers: dict[str, str | None] = Field(default_factory=dict)
+    headers: dict[str, str | None] = field(default_factory=dict)
     timestamp: int | None = None
     """Left out: the cluster's time."""
 
 
-_SOME: Final = Field(min_length=1)
+_SOME: Final = Meta(min_length=1)
 
 
 def _as_records(given: object) -> object:
@@ -36,7 +36,7 @@ def _as_records(given: object) -> object:
 Records = Annotated[
     Listed[RecordBody],
     _SOME,
-    BeforeValidator(_as_records, json_schema_input_type=Annotated[list[RecordBody | str], _SOME]),
+    Before(_as_records, given=Annotated[Listed[RecordBody | str], _SOME]),
 ]
 
 
@@ -48,7 +48,7 @@ class BatchBody(Body):
     partition: PartitionIndex | None = None
     """Left out: the action's."""
     records: Records
-    sequence: Annotated[int, Field(ge=0)] | None = None
+    sequence: Annotated[int, Meta(ge=0)] | None = None
     """As in the action."""
     base_offset: int = 0
     """As in the action."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Final
 
-from pydantic import Field, model_validator
+from msgspec import Meta
 
 from fencepost.client.consumer.config import ConsumerParameters, make_config
 from fencepost.scenario.actions.context import (
@@ -19,7 +19,7 @@ _MAX_BACKOFF_MS: Final = 100
 """A scenario is short. Kafka's defaults, of half a second and of 100 ms to a second, are for
 clusters that are far away."""
 
-Offset = Annotated[int, Field(ge=0)]
+Offset = Annotated[int, Meta(ge=0)]
 
 
 class ConsumerBody(ActionBody):
@@ -30,12 +30,11 @@ class ConsumerBody(ActionBody):
     consumer: str
     """A name in this scenario."""
 
-    @model_validator(mode="after")
-    def _finds_brokers_by_itself(self) -> "ConsumerBody":
+    def check(self) -> None:
+        """It finds brokers by itself."""
         for name in self._not_taken():
             if name in self.model_fields_set:
                 raise ValueError(f"a consumer chooses its {name} by itself")
-        return self
 
     def _not_taken(self) -> tuple[str, ...]:
         return ("broker", "version")
@@ -61,12 +60,12 @@ class OpenConsumerBody(ConsumerBody):
     isolation: IsolationLevel = "read_uncommitted"
     rack: str = ""
 
-    @model_validator(mode="after")
-    def _makes_a_config(self) -> "OpenConsumerBody":
+    def check(self) -> None:
+        """It makes a config."""
+        super().check()
         if self.epoch is not None and self.offset is None:
             raise ValueError("an epoch is of the record before an offset, which is left out")
         make_config(**self.parameters())
-        return self
 
     def parameters(self) -> ConsumerParameters:
         """Those of `Consumer`."""
@@ -90,7 +89,7 @@ class OpenConsumerBody(ConsumerBody):
 class PollBody(ConsumerBody):
     """Records that a consumer waits for."""
 
-    count: Annotated[int, Field(ge=1)] = 1
+    count: Annotated[int, Meta(ge=1)] = 1
     """How many at least; it stops earlier when the consumer raises an error."""
     wait_ms: Milliseconds = 10_000
     """How long to wait for them."""

@@ -12,8 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 from uuid import UUID
 
-from msgspec import Struct
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from fencepost.client.client import Client
 from fencepost.client.cluster import find_coordinator
@@ -28,9 +27,9 @@ from fencepost.verbs.remote import Refused
 
 DEFAULT_CLIENT: Final = "scenario"
 TIMEOUT_MS: Final = 30_000
-Milliseconds = Annotated[int, Field(ge=0, le=MAX_DELAY_MS)]
-PartitionIndex = Annotated[int, Field(ge=0)]
-Version = Annotated[int, Field(ge=0, le=32767)]
+Milliseconds = Annotated[int, Meta(ge=0, le=MAX_DELAY_MS)]
+PartitionIndex = Annotated[int, Meta(ge=0)]
+Version = Annotated[int, Meta(ge=0, le=32767)]
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 

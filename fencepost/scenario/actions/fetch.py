@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, cast
 
-from pydantic import Field
+from msgspec import Meta
 
 from fencepost.client.batches import FetchedRecord
 from fencepost.client.model import Fetched, Isolation
@@ -28,7 +28,7 @@ _MAX_EXCHANGES: Final = 1000
 class FetchBody(PartitionBody):
     """Records from a partition."""
 
-    offset: Annotated[int, Field(ge=0)] = 0
+    offset: Annotated[int, Meta(ge=0)] = 0
     epoch: int = -1
     """The current leader epoch, as the client believes; -1: not said."""
     last_epoch: int = -1
@@ -36,8 +36,8 @@ class FetchBody(PartitionBody):
     isolation: IsolationLevel = "read_uncommitted"
     wait_ms: Milliseconds = 0
     """How long the broker may wait for ``min_bytes``."""
-    min_bytes: Annotated[int, Field(ge=0)] = 1
-    max_bytes: Annotated[int, Field(ge=0)] = 1 << 20
+    min_bytes: Annotated[int, Meta(ge=0)] = 1
+    max_bytes: Annotated[int, Meta(ge=0)] = 1 << 20
     rack: str = ""
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from pydantic import Field
+from msgspec import Meta
 
 from fencepost.client.groups import commit_offset, fetch_committed_offset
 from fencepost.client.model import ConsumerGroupMetadata
@@ -22,7 +22,7 @@ class CommitBody(GroupBody):
 
     topic: str
     partition: PartitionIndex = 0
-    offset: Annotated[int, Field(ge=-1)]
+    offset: Annotated[int, Meta(ge=-1)]
     epoch: int = -1
     """The epoch of the record before the offset; -1: not said."""
     metadata: str = ""

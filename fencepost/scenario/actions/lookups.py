@@ -1,8 +1,6 @@
 """Metadata, FindCoordinator, ListOffsets and OffsetForLeaderEpoch, asked by a client."""
 
-from typing import Annotated, Final, Literal, get_args
-
-from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from fencepost.client.cluster import find_coordinator, metadata
 from fencepost.client.model import Isolation, OffsetSpec
@@ -17,6 +15,7 @@ from fencepost.scenario.actions.context import (
     PartitionBody,
     ScenarioClients,
 )
+from fencepost.verbs.model import Says
 
 _TargetName = Literal[
     "latest",
@@ -95,17 +94,10 @@ async def _find_coordinator(
     )
 
 
-def _as_target(given: object, check: ValidatorFunctionWrapHandler) -> object:
-    """Say in one sentence what may be there, not one for each kind."""
-    try:
-        checked: object = check(given)
-    except ValidationError as error:
-        names = ", ".join(get_args(_TargetName))
-        raise ValueError(f"input should be one of {names}, or a timestamp in ms") from error
-    return checked
-
-
-Target = Annotated[_TargetName | int, WrapValidator(_as_target)]
+Target: TypeAlias = Annotated[
+    _TargetName | int,
+    Says(f"input should be one of {', '.join(get_args(_TargetName))}, or a timestamp in ms"),
+]
 
 
 class ListOffsetsBody(PartitionBody):

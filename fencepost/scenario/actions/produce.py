@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Final, Literal, Self, TypedDict
+from typing import Annotated, Final, Literal, TypedDict
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
-from pydantic import Field, model_validator
 
 from fencepost.client.connection import Connection
 from fencepost.client.errors import RETRIABLE, KafkaClientError
@@ -53,7 +52,7 @@ class ProduceBody(PartitionBody):
 
     records: Records = ()
     """Texts, or more of each; ``a0..a9`` stands for a0 to a9."""
-    batches: Annotated[Listed[BatchBody], Field(min_length=1)] = ()
+    batches: Annotated[Listed[BatchBody], Meta(min_length=1)] = ()
     """In place of ``records``: batches that are sent in one request, to one partition or to
     several, in this order."""
     acks: Literal["all", 1, 0] = "all"
@@ -61,7 +60,7 @@ class ProduceBody(PartitionBody):
     producer: str | None = None
     """An idempotent producer of that name; it asks for its id when it first produces. Of one that
     has begun a transaction, the records belong to that."""
-    sequence: Annotated[int, Field(ge=0)] | None = None
+    sequence: Annotated[int, Meta(ge=0)] | None = None
     """Of the first record, with a producer. Left out: the one after all that it has sent; the same
     again is a retry."""
     base_offset: int = 0
@@ -76,18 +75,17 @@ class ProduceBody(PartitionBody):
     """For so long a batch is sent again to the leader that metadata names, after errors that may
     pass and connections that are lost."""
 
-    @model_validator(mode="after")
-    def _says_what_to_send(self) -> Self:
+    def check(self) -> None:
+        """It is clear what to send."""
         if not self.batches:
             if not self.records:
                 raise ValueError("records is left out (or batches, where there are several)")
-            return self
+            return
         for name in _OF_ONE_BATCH:
             if name in self.model_fields_set:
                 raise ValueError(f"batches are given, which have their own {name}")
         if self.every_ms is not None:
             raise ValueError("batches are sent at once, and every_ms is for records")
-        return self
 
 
 class RecordError(Answer):

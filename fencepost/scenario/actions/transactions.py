@@ -6,9 +6,9 @@ fences the first one, which is a zombie then.
 """
 
 from collections.abc import Awaitable
-from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from msgspec import Meta
 
 from fencepost.client.consumer.model import OffsetAndMetadata
 from fencepost.client.model import ConsumerGroupMetadata, Partition
@@ -42,11 +42,10 @@ class TransactionBody(ActionBody):
     """Its name in the scenario; the first time also the name of the client, unless ``client`` is
     given."""
 
-    @model_validator(mode="after")
-    def _finds_its_way(self) -> Self:
+    def check(self) -> None:
+        """It finds its way."""
         if self.broker is not None or self.version is not None:
             raise ValueError("a transactional producer finds its brokers and versions by itself")
-        return self
 
 
 class BeginTransactionBody(TransactionBody):
@@ -56,7 +55,7 @@ class BeginTransactionBody(TransactionBody):
     """Left out: the name of the producer."""
     transaction_timeout_ms: Milliseconds = 60_000
     """When the coordinator aborts what is open."""
-    level: Annotated[int, Field(ge=0, le=2)] | None = None
+    level: Annotated[int, Meta(ge=0, le=2)] | None = None
     """The ``transaction.version`` whose flow the producer follows; left out: the cluster's."""
 
 
@@ -77,8 +76,8 @@ class SendOffsetsBody(TransactionBody):
     """In the name of a member that has joined."""
     topic: str
     partition: PartitionIndex = 0
-    offset: Annotated[int, Field(ge=0)]
-    epoch: Annotated[int, Field(ge=0)] | None = None
+    offset: Annotated[int, Meta(ge=0)]
+    epoch: Annotated[int, Meta(ge=0)] | None = None
     """The epoch of the record before the offset; left out: not said."""
 
 

@@ -5,15 +5,16 @@ are exclusive, all other offsets inclusive; times are milliseconds. Here are the
 answers without content of their own.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict
+from fencepost.verbs.model import Examples, Model
 
 
-class Answer(BaseModel):
-    """An answer; later versions may add fields."""
+class Answer(Model):
+    """An answer; later versions may add fields.
 
-    model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
+    Its fields are not checked when it is made, but when it is read.
+    """
 
 
 class ErrorAnswer(Answer):
@@ -24,16 +25,12 @@ class ErrorAnswer(Answer):
     message: str
     """For a reader."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "error": "UNKNOWN_TOPIC_OR_PARTITION",
-                    "message": "there is no partition orders-7",
-                }
-            ]
+    examples: ClassVar[Examples] = [
+        {
+            "error": "UNKNOWN_TOPIC_OR_PARTITION",
+            "message": "there is no partition orders-7",
         }
-    )
+    ]
 
 
 class Health(Answer):

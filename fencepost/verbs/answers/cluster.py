@@ -1,11 +1,10 @@
 """The cluster: its brokers, its clock, the faults set in it, its events and its journal."""
 
-from typing import Literal
-
-from pydantic import ConfigDict
+from typing import ClassVar, Literal
 
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.derived import Derived, answered_fault
+from fencepost.verbs.model import Examples
 
 
 class BrokerState(Answer):
@@ -30,23 +29,19 @@ class BrokerState(Answer):
     isolated_from: tuple[int | Literal["controller"], ...]
     """The nodes to which a test has cut its links."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": 2,
-                    "host": "127.0.0.1",
-                    "port": 9093,
-                    "listeners": {"PLAINTEXT": "127.0.0.1:9093"},
-                    "state": "running",
-                    "fenced": False,
-                    "registered": True,
-                    "epoch": 2,
-                    "isolated_from": [1],
-                }
-            ]
+    examples: ClassVar[Examples] = [
+        {
+            "id": 2,
+            "host": "127.0.0.1",
+            "port": 9093,
+            "listeners": {"PLAINTEXT": "127.0.0.1:9093"},
+            "state": "running",
+            "fenced": False,
+            "registered": True,
+            "epoch": 2,
+            "isolated_from": [1],
         }
-    )
+    ]
 
 
 class ClockState(Answer):
@@ -57,9 +52,7 @@ class ClockState(Answer):
     now_ms: int
     """Since 1970-01-01 UTC; with ``real`` it follows the machine's clock when that is set."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"mode": "manual", "now_ms": 1764000030000}]}
-    )
+    examples: ClassVar[Examples] = [{"mode": "manual", "now_ms": 1764000030000}]
 
 
 class ClusterState(Answer):
@@ -79,49 +72,45 @@ class ClusterState(Answer):
     """Of the cluster's random choices (``--seed``)."""
     clock: ClockState
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+    examples: ClassVar[Examples] = [
+        {
+            "cluster_id": "4L6g3nShT-eMCtK--X86sw",
+            "brokers": [
                 {
-                    "cluster_id": "4L6g3nShT-eMCtK--X86sw",
-                    "brokers": [
-                        {
-                            "id": 1,
-                            "host": "127.0.0.1",
-                            "port": 9092,
-                            "listeners": {"PLAINTEXT": "127.0.0.1:9092"},
-                            "state": "running",
-                            "fenced": False,
-                            "registered": True,
-                            "epoch": 1,
-                            "isolated_from": [],
-                        },
-                        {
-                            "id": 2,
-                            "host": "127.0.0.1",
-                            "port": 9093,
-                            "listeners": {"PLAINTEXT": "127.0.0.1:9093"},
-                            "state": "running",
-                            "fenced": True,
-                            "registered": True,
-                            "epoch": 2,
-                            "isolated_from": ["controller", 1],
-                        },
-                    ],
-                    "controller": 1,
-                    "controller_listener": None,
-                    "features": {
-                        "kraft.version": 1,
-                        "metadata.version": 30,
-                        "eligible.leader.replicas.version": 1,
-                    },
-                    "dialect": None,
-                    "seed": 7,
-                    "clock": {"mode": "real", "now_ms": 1764000000000},
-                }
-            ]
+                    "id": 1,
+                    "host": "127.0.0.1",
+                    "port": 9092,
+                    "listeners": {"PLAINTEXT": "127.0.0.1:9092"},
+                    "state": "running",
+                    "fenced": False,
+                    "registered": True,
+                    "epoch": 1,
+                    "isolated_from": [],
+                },
+                {
+                    "id": 2,
+                    "host": "127.0.0.1",
+                    "port": 9093,
+                    "listeners": {"PLAINTEXT": "127.0.0.1:9093"},
+                    "state": "running",
+                    "fenced": True,
+                    "registered": True,
+                    "epoch": 2,
+                    "isolated_from": ["controller", 1],
+                },
+            ],
+            "controller": 1,
+            "controller_listener": None,
+            "features": {
+                "kraft.version": 1,
+                "metadata.version": 30,
+                "eligible.leader.replicas.version": 1,
+            },
+            "dialect": None,
+            "seed": 7,
+            "clock": {"mode": "real", "now_ms": 1764000000000},
         }
-    )
+    ]
 
 
 @answered_fault(
@@ -142,32 +131,28 @@ class FaultState(Derived, Answer):
     left: int | None
     """How many more it hits, at most; null: no limit."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": 1,
-                    "hits": 2,
-                    "left": 1,
-                    "api": "Produce",
-                    "versions": None,
-                    "broker": None,
-                    "client_id": None,
-                    "source": None,
-                    "topic": "orders",
-                    "partition": 0,
-                    "group": None,
-                    "transactional_id": None,
-                    "record": None,
-                    "count": 3,
-                    "after": 0,
-                    "probability": 1.0,
-                    "action": {"error": "NOT_ENOUGH_REPLICAS"},
-                    "sequence": None,
-                }
-            ]
+    examples: ClassVar[Examples] = [
+        {
+            "id": 1,
+            "hits": 2,
+            "left": 1,
+            "api": "Produce",
+            "versions": None,
+            "broker": None,
+            "client_id": None,
+            "source": None,
+            "topic": "orders",
+            "partition": 0,
+            "group": None,
+            "transactional_id": None,
+            "record": None,
+            "count": 3,
+            "after": 0,
+            "probability": 1.0,
+            "action": {"error": "NOT_ENOUGH_REPLICAS"},
+            "sequence": None,
         }
-    )
+    ]
 
 
 class TierFaultState(Answer):
@@ -186,21 +171,17 @@ class TierFaultState(Answer):
     """Null where there is no delay."""
     count: int | None
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": 1,
-                    "hits": 0,
-                    "left": 1,
-                    "operation": "upload",
-                    "error": "no space left",
-                    "delay_ms": None,
-                    "count": 1,
-                }
-            ]
+    examples: ClassVar[Examples] = [
+        {
+            "id": 1,
+            "hits": 0,
+            "left": 1,
+            "operation": "upload",
+            "error": "no space left",
+            "delay_ms": None,
+            "count": 1,
         }
-    )
+    ]
 
 
 class EventState(Answer):
@@ -229,23 +210,19 @@ class EventState(Answer):
         assert isinstance(following, int)
         return self.number + following
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "number": 17,
-                    "kind": "leader_changed",
-                    "time_ms": 1764000000000,
-                    "topic": "orders",
-                    "partition": 0,
-                    "broker": 2,
-                    "details": {"leader": 2, "previous_leader": 1, "leader_epoch": 3},
-                    "newest": 40,
-                    "text": "orders-0: leader 1 -> 2 in epoch 3",
-                }
-            ]
+    examples: ClassVar[Examples] = [
+        {
+            "number": 17,
+            "kind": "leader_changed",
+            "time_ms": 1764000000000,
+            "topic": "orders",
+            "partition": 0,
+            "broker": 2,
+            "details": {"leader": 2, "previous_leader": 1, "leader_epoch": 3},
+            "newest": 40,
+            "text": "orders-0: leader 1 -> 2 in epoch 3",
         }
-    )
+    ]
 
 
 class TimelineLine(Answer):
@@ -277,33 +254,29 @@ class TimelineState(Answer):
     transactions: tuple[str, ...]
     """Those that are open: not decided yet, or with partitions that have no marker yet."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+    examples: ClassVar[Examples] = [
+        {
+            "seed": 7,
+            "lines": [
                 {
-                    "seed": 7,
-                    "lines": [
-                        {
-                            "time_ms": 1764000000000,
-                            "until_ms": 1764000000000,
-                            "times": 1,
-                            "kind": "verb",
-                            "text": "kill_broker broker 1",
-                        }
-                    ],
-                    "left_out": [],
-                    "brokers": ["broker 1: killed, fenced"],
-                    "partitions": [
-                        "orders-0: leader 2 in epoch 1, ISR 2, high watermark 42; replicas 2 at 42"
-                    ],
-                    "groups": ["shipping: Stable, generation 1, 2 members; orders-0 at 40, lag 2"],
-                    "transactions": [
-                        "copier: Ongoing of orders-0, producer 1000 in epoch 4, coordinator 2"
-                    ],
+                    "time_ms": 1764000000000,
+                    "until_ms": 1764000000000,
+                    "times": 1,
+                    "kind": "verb",
+                    "text": "kill_broker broker 1",
                 }
-            ]
+            ],
+            "left_out": [],
+            "brokers": ["broker 1: killed, fenced"],
+            "partitions": [
+                "orders-0: leader 2 in epoch 1, ISR 2, high watermark 42; replicas 2 at 42"
+            ],
+            "groups": ["shipping: Stable, generation 1, 2 members; orders-0 at 40, lag 2"],
+            "transactions": [
+                "copier: Ongoing of orders-0, producer 1000 in epoch 4, coordinator 2"
+            ],
         }
-    )
+    ]
 
 
 class ExchangeState(Answer):
@@ -338,57 +311,53 @@ class ExchangeState(Answer):
     topic_names: dict[str, str]
     """The names of the topic ids in it, as far as they are known."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "number": 17,
-                    "time_ms": 1764000000000,
-                    "answered_ms": 1764000000000,
-                    "elapsed_us": 117,
-                    "newest": 17,
-                    "broker": 1,
-                    "connection": "127.0.0.1:9092-127.0.0.1:51724",
-                    "client_id": "checkout",
-                    "api": "ListOffsets",
-                    "version": 5,
-                    "dialect": None,
-                    "correlation_id": 4,
-                    "request": {
-                        "replica_id": -1,
-                        "isolation_level": 0,
-                        "topics": [
+    examples: ClassVar[Examples] = [
+        {
+            "number": 17,
+            "time_ms": 1764000000000,
+            "answered_ms": 1764000000000,
+            "elapsed_us": 117,
+            "newest": 17,
+            "broker": 1,
+            "connection": "127.0.0.1:9092-127.0.0.1:51724",
+            "client_id": "checkout",
+            "api": "ListOffsets",
+            "version": 5,
+            "dialect": None,
+            "correlation_id": 4,
+            "request": {
+                "replica_id": -1,
+                "isolation_level": 0,
+                "topics": [
+                    {
+                        "name": "orders",
+                        "partitions": [
                             {
-                                "name": "orders",
-                                "partitions": [
-                                    {
-                                        "partition_index": 0,
-                                        "current_leader_epoch": 0,
-                                        "timestamp": -1,
-                                    }
-                                ],
+                                "partition_index": 0,
+                                "current_leader_epoch": 0,
+                                "timestamp": -1,
                             }
                         ],
-                    },
-                    "response": {
-                        "throttle_time_ms": 0,
-                        "topics": [
+                    }
+                ],
+            },
+            "response": {
+                "throttle_time_ms": 0,
+                "topics": [
+                    {
+                        "name": "orders",
+                        "partitions": [
                             {
-                                "name": "orders",
-                                "partitions": [
-                                    {
-                                        "partition_index": 0,
-                                        "error_code": 0,
-                                        "timestamp": -1,
-                                        "offset": 42,
-                                        "leader_epoch": 0,
-                                    }
-                                ],
+                                "partition_index": 0,
+                                "error_code": 0,
+                                "timestamp": -1,
+                                "offset": 42,
+                                "leader_epoch": 0,
                             }
                         ],
-                    },
-                    "topic_names": {},
-                }
-            ]
+                    }
+                ],
+            },
+            "topic_names": {},
         }
-    )
+    ]

@@ -1,15 +1,13 @@
 """Groups: their members, their committed offsets, and a group that is not as expected."""
 
-from typing import Final, Literal
-
-from pydantic import ConfigDict
-from pydantic.config import JsonDict
+from typing import ClassVar, Final, Literal
 
 from fencepost.verbs.answers import Answer, ErrorAnswer
 from fencepost.verbs.group_bodies import GroupStateName
+from fencepost.verbs.model import Example, Examples
 
 GroupType = Literal["classic"]
-_GROUP: Final[JsonDict] = {
+_GROUP: Final[Example] = {
     "group": "shipping",
     "type": "classic",
     "state": "Stable",
@@ -55,11 +53,9 @@ class GroupsState(Answer):
     groups: tuple[ListedGroup, ...]
     """By name. Groups whose coordinator is not available are not among them."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"groups": [{"group": "shipping", "type": "classic", "state": "Stable"}]}]
-        }
-    )
+    examples: ClassVar[Examples] = [
+        {"groups": [{"group": "shipping", "type": "classic", "state": "Stable"}]}
+    ]
 
 
 class MemberState(Answer):
@@ -116,7 +112,7 @@ class GroupState(Answer):
     offsets: tuple[CommittedOffsetState, ...]
     """By topic and partition."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_GROUP]})
+    examples: ClassVar[Examples] = [_GROUP]
 
 
 class GroupNotReady(ErrorAnswer):
@@ -125,15 +121,11 @@ class GroupNotReady(ErrorAnswer):
     group: GroupState | None
     """As it is; null where there is none, or its coordinator is not available."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "error": "REQUEST_TIMED_OUT",
-                    "message": "group 'shipping' is Stable with 1 member after 5000 ms, and not"
-                    " Stable with 2 members",
-                    "group": _GROUP,
-                }
-            ]
+    examples: ClassVar[Examples] = [
+        {
+            "error": "REQUEST_TIMED_OUT",
+            "message": "group 'shipping' is Stable with 1 member after 5000 ms, and not"
+            " Stable with 2 members",
+            "group": _GROUP,
         }
-    )
+    ]

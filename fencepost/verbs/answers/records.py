@@ -1,14 +1,12 @@
 """Records: where they were appended, as they are in the log, and the nearest to an expectation."""
 
-from typing import Final, Literal
-
-from pydantic import ConfigDict
-from pydantic.config import JsonDict
+from typing import ClassVar, Final, Literal
 
 from fencepost.verbs.answers import Answer, ErrorAnswer
+from fencepost.verbs.model import Example, Examples
 from fencepost.verbs.record_encoding import Encoding, ShownHeaders
 
-_RECORD: Final[JsonDict] = {
+_RECORD: Final[Example] = {
     "partition": 0,
     "offset": 42,
     "leader_epoch": 3,
@@ -37,9 +35,7 @@ class ProducedRecords(Answer):
     records: tuple[ProducedRecord, ...]
     """In the order in which they were given."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"records": [{"partition": 0, "offset": 42}]}]}
-    )
+    examples: ClassVar[Examples] = [{"records": [{"partition": 0, "offset": 42}]}]
 
 
 class RecordState(Answer):
@@ -65,7 +61,7 @@ class RecordState(Answer):
     transaction: Literal["ongoing", "committed", "aborted"] | None
     """State of its transaction; null where it is part of none."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_RECORD]})
+    examples: ClassVar[Examples] = [_RECORD]
 
 
 class RecordsState(Answer):
@@ -76,9 +72,7 @@ class RecordsState(Answer):
     next_offset: int
     """Where to read on."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"records": [_RECORD], "next_offset": 43}]}
-    )
+    examples: ClassVar[Examples] = [{"records": [_RECORD], "next_offset": 43}]
 
 
 class ExpectedRecords(Answer):
@@ -87,7 +81,7 @@ class ExpectedRecords(Answer):
     records: tuple[RecordState, ...]
     """The first ones, as many as were expected, in order of partition and offset."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"records": [_RECORD]}]})
+    examples: ClassVar[Examples] = [{"records": [_RECORD]}]
 
 
 class NearRecord(RecordState):
@@ -96,7 +90,7 @@ class NearRecord(RecordState):
     differs: tuple[Literal["key", "value", "headers"], ...]
     """What of it does not match."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{**_RECORD, "differs": ["value"]}]})
+    examples: ClassVar[Examples] = [{**_RECORD, "differs": ["value"]}]
 
 
 class RecordsMissing(ErrorAnswer):
@@ -107,16 +101,12 @@ class RecordsMissing(ErrorAnswer):
     nearest: tuple[NearRecord, ...]
     """Of the others those that are most alike, the nearest first."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "error": "REQUEST_TIMED_OUT",
-                    "message": 'orders has no record with value "two" after 5000 ms; '
-                    'nearest: orders-0 offset 42: value "two fence posts"',
-                    "records": [],
-                    "nearest": [{**_RECORD, "differs": ["value"]}],
-                }
-            ]
+    examples: ClassVar[Examples] = [
+        {
+            "error": "REQUEST_TIMED_OUT",
+            "message": 'orders has no record with value "two" after 5000 ms; '
+            'nearest: orders-0 offset 42: value "two fence posts"',
+            "records": [],
+            "nearest": [{**_RECORD, "differs": ["value"]}],
         }
-    )
+    ]

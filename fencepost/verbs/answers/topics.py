@@ -1,10 +1,9 @@
 """Topics, their partitions and replicas, and their remote tiers: states, and results of verbs."""
 
-from typing import Literal, TypeAlias
-
-from pydantic import ConfigDict
+from typing import ClassVar, Literal, TypeAlias
 
 from fencepost.verbs.answers import Answer
+from fencepost.verbs.model import Examples
 
 
 class EpochStart(Answer):
@@ -89,29 +88,25 @@ class StepState(Answer):
     fetches: tuple[FetchState, ...]
     """Fewer than were asked for where a replica has no leader to ask."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+    examples: ClassVar[Examples] = [
+        {
+            "fetches": [
                 {
-                    "fetches": [
-                        {
-                            "api": "Fetch",
-                            "asked": None,
-                            "leader": 1,
-                            "leader_epoch": 3,
-                            "fetch_offset": 42,
-                            "error": "NONE",
-                            "appended": 2,
-                            "truncated_to": None,
-                            "log_end_offset": 44,
-                            "high_watermark": 42,
-                            "state": "fetching",
-                        }
-                    ]
+                    "api": "Fetch",
+                    "asked": None,
+                    "leader": 1,
+                    "leader_epoch": 3,
+                    "fetch_offset": 42,
+                    "error": "NONE",
+                    "appended": 2,
+                    "truncated_to": None,
+                    "log_end_offset": 44,
+                    "high_watermark": 42,
+                    "state": "fetching",
                 }
             ]
         }
-    )
+    ]
 
 
 class ReplicaCompaction(Answer):
@@ -128,9 +123,7 @@ class CompactionState(Answer):
     replicas: tuple[ReplicaCompaction, ...]
     """Of all brokers that run, the leader first."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"replicas": [{"broker": 1, "dropped": 17}]}]}
-    )
+    examples: ClassVar[Examples] = [{"replicas": [{"broker": 1, "dropped": 17}]}]
 
 
 class RemoteSegmentState(Answer):
@@ -183,40 +176,36 @@ class TierState(Answer):
     """Objects that the tier has lost."""
     remote: RemoteState
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+    examples: ClassVar[Examples] = [
+        {
+            "uploaded": [
                 {
-                    "uploaded": [
-                        {
-                            "id": "C36fXIxjTw6cXApKXB0uPw",
-                            "start_offset": 0,
-                            "end_offset": 41,
-                            "epochs": [{"epoch": 0, "start_offset": 0}],
-                            "bytes": 4711,
-                        }
-                    ],
-                    "deleted_locally": [],
-                    "expired": [],
-                    "lost_objects": 0,
-                    "remote": {
-                        "start_offset": 0,
-                        "last_tiered_offset": 41,
-                        "pending_upload_offset": 42,
-                        "segments": [
-                            {
-                                "id": "C36fXIxjTw6cXApKXB0uPw",
-                                "start_offset": 0,
-                                "end_offset": 41,
-                                "epochs": [{"epoch": 0, "start_offset": 0}],
-                                "bytes": 4711,
-                            }
-                        ],
-                    },
+                    "id": "C36fXIxjTw6cXApKXB0uPw",
+                    "start_offset": 0,
+                    "end_offset": 41,
+                    "epochs": [{"epoch": 0, "start_offset": 0}],
+                    "bytes": 4711,
                 }
-            ]
+            ],
+            "deleted_locally": [],
+            "expired": [],
+            "lost_objects": 0,
+            "remote": {
+                "start_offset": 0,
+                "last_tiered_offset": 41,
+                "pending_upload_offset": 42,
+                "segments": [
+                    {
+                        "id": "C36fXIxjTw6cXApKXB0uPw",
+                        "start_offset": 0,
+                        "end_offset": 41,
+                        "epochs": [{"epoch": 0, "start_offset": 0}],
+                        "bytes": 4711,
+                    }
+                ],
+            },
         }
-    )
+    ]
 
 
 class TopicState(Answer):
@@ -232,20 +221,16 @@ class TopicState(Answer):
     configs: dict[str, str]
     """Only those that were set for this topic."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "orders",
-                    "topic_id": "1c9b5c04-9b5e-4b0a-8d53-0b1ee7b1d0a4",
-                    "partitions": 3,
-                    "replication_factor": 3,
-                    "internal": False,
-                    "configs": {"retention.ms": "3600000"},
-                }
-            ]
+    examples: ClassVar[Examples] = [
+        {
+            "name": "orders",
+            "topic_id": "1c9b5c04-9b5e-4b0a-8d53-0b1ee7b1d0a4",
+            "partitions": 3,
+            "replication_factor": 3,
+            "internal": False,
+            "configs": {"retention.ms": "3600000"},
         }
-    )
+    ]
 
 
 class GateState(Answer):
@@ -296,42 +281,38 @@ class PartitionState(Answer):
     lost: LostState | None = None
     """What the unclean election lost that this answers; null if nothing, and in other answers."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+    examples: ClassVar[Examples] = [
+        {
+            "topic": "orders",
+            "topic_id": "1c9b5c04-9b5e-4b0a-8d53-0b1ee7b1d0a4",
+            "partition": 0,
+            "leader": 1,
+            "leader_epoch": 0,
+            "isr": [1],
+            "offline": [],
+            "high_watermark": 42,
+            "last_stable_offset": 42,
+            "log_start_offset": 0,
+            "gate": {"open": True, "until_offset": 0},
+            "replicas": [
                 {
-                    "topic": "orders",
-                    "topic_id": "1c9b5c04-9b5e-4b0a-8d53-0b1ee7b1d0a4",
-                    "partition": 0,
-                    "leader": 1,
-                    "leader_epoch": 0,
-                    "isr": [1],
-                    "offline": [],
-                    "high_watermark": 42,
-                    "last_stable_offset": 42,
+                    "broker": 1,
+                    "role": "leader",
+                    "state": "leading",
                     "log_start_offset": 0,
-                    "gate": {"open": True, "until_offset": 0},
-                    "replicas": [
-                        {
-                            "broker": 1,
-                            "role": "leader",
-                            "state": "leading",
-                            "log_start_offset": 0,
-                            "local_log_start_offset": 0,
-                            "log_end_offset": 42,
-                            "high_watermark": 42,
-                            "epochs": [{"epoch": 0, "start_offset": 0}],
-                            "held": False,
-                            "held_at": None,
-                            "segments": [{"base_offset": 0, "bytes": 4711, "records": 42}],
-                            "zombie": False,
-                            "label": "leading",
-                        }
-                    ],
-                    "remote": None,
-                    "explanation": None,
-                    "lost": None,
+                    "local_log_start_offset": 0,
+                    "log_end_offset": 42,
+                    "high_watermark": 42,
+                    "epochs": [{"epoch": 0, "start_offset": 0}],
+                    "held": False,
+                    "held_at": None,
+                    "segments": [{"base_offset": 0, "bytes": 4711, "records": 42}],
+                    "zombie": False,
+                    "label": "leading",
                 }
-            ]
+            ],
+            "remote": None,
+            "explanation": None,
+            "lost": None,
         }
-    )
+    ]

@@ -1,14 +1,12 @@
 """Transactions, as their coordinators know them."""
 
-from typing import Final
-
-from pydantic import ConfigDict
-from pydantic.config import JsonDict
+from typing import ClassVar, Final
 
 from fencepost.verbs.answers import Answer, ErrorAnswer
+from fencepost.verbs.model import Example, Examples
 from fencepost.verbs.transaction_bodies import TransactionStateName
 
-_TRANSACTION: Final[JsonDict] = {
+_TRANSACTION: Final[Example] = {
     "transactional_id": "copier",
     "producer_id": 1000,
     "producer_epoch": 4,
@@ -43,7 +41,7 @@ class TransactionState(Answer):
     state_partition: int
     """Its partition of ``__transaction_state``, whose leader is the coordinator."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_TRANSACTION]})
+    examples: ClassVar[Examples] = [_TRANSACTION]
 
 
 class TransactionsState(Answer):
@@ -52,7 +50,7 @@ class TransactionsState(Answer):
     transactions: tuple[TransactionState, ...]
     """By name. Those whose coordinator is not available are not among them."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"transactions": [_TRANSACTION]}]})
+    examples: ClassVar[Examples] = [{"transactions": [_TRANSACTION]}]
 
 
 class TransactionNotSettled(ErrorAnswer):
@@ -61,15 +59,11 @@ class TransactionNotSettled(ErrorAnswer):
     transaction: TransactionState
     """As it is."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "error": "REQUEST_TIMED_OUT",
-                    "message": "transactional id 'copier' is PrepareAbort after 30000 ms: orders-0"
-                    " has no marker yet",
-                    "transaction": {**_TRANSACTION, "state": "PrepareAbort"},
-                }
-            ]
+    examples: ClassVar[Examples] = [
+        {
+            "error": "REQUEST_TIMED_OUT",
+            "message": "transactional id 'copier' is PrepareAbort after 30000 ms: orders-0"
+            " has no marker yet",
+            "transaction": {**_TRANSACTION, "state": "PrepareAbort"},
         }
-    )
+    ]

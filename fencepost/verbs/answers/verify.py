@@ -1,12 +1,11 @@
 """How many requests were seen; where there are not as many as expected, the nearest ones."""
 
-from typing import Final
-
-from pydantic import ConfigDict, JsonValue
+from typing import ClassVar, Final
 
 from fencepost.verbs.answers import Answer, ErrorAnswer
+from fencepost.verbs.model import Example, Examples
 
-_NEAR: Final[dict[str, JsonValue]] = {
+_NEAR: Final[Example] = {
     "number": 17,
     "time_ms": 1764000000000,
     "broker": 1,
@@ -23,7 +22,7 @@ class Verified(Answer):
     matched: int
     """How many."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"matched": 2}]})
+    examples: ClassVar[Examples] = [{"matched": 2}]
 
 
 class NearRequest(Answer):
@@ -42,7 +41,7 @@ class NearRequest(Answer):
     differs: dict[str, object]
     """By selector, what the request has in its place; empty for one that matches."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_NEAR]})
+    examples: ClassVar[Examples] = [_NEAR]
 
 
 class RequestsNotVerified(ErrorAnswer):
@@ -55,17 +54,13 @@ class RequestsNotVerified(ErrorAnswer):
     nearest: tuple[NearRequest, ...]
     """Too few: those that are most alike, the nearest first. Too many: the last that match."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "error": "REQUESTS_NOT_VERIFIED",
-                    "message": "expected 1 Produce with topic orders, and 0 came; nearest: number "
-                    "17, Produce v12 by checkout to broker 1: topic payments-0",
-                    "matched": 0,
-                    "unknown": 0,
-                    "nearest": [_NEAR],
-                }
-            ]
+    examples: ClassVar[Examples] = [
+        {
+            "error": "REQUESTS_NOT_VERIFIED",
+            "message": "expected 1 Produce with topic orders, and 0 came; nearest: number "
+            "17, Produce v12 by checkout to broker 1: topic payments-0",
+            "matched": 0,
+            "unknown": 0,
+            "nearest": [_NEAR],
         }
-    )
+    ]
