@@ -31,6 +31,8 @@ CLOSED_IN_A_TURN: Final = 1000
 """Replicas that are closed in one turn when a broker stops."""
 LEADERS_IN_A_TURN: Final = 250
 """Leaders that look at their followers in one turn when brokers have registered."""
+_DROPPED_IN_A_STEP: Final = 20
+"""Replicas that are freed in one step after a reset."""
 _REOPEN_AFTER_MS: Final = 1000
 """How often replicas that lacked descriptors are tried again."""
 LeadershipListener = Callable[[Replica], None]
@@ -414,10 +416,10 @@ class ReplicaManager:
             self._node.remote_log_manager.delete_topic(topic)
         for key in list(self.log_dir_moves.futures):
             self.log_dir_moves.cancel(key)
-        deleted = list(self.replicas.values())
+        deleted, followers = list(self.replicas.values()), list(self._followers.values())
         self.replicas.clear()
         self._settings.clear()
-        for follower in self._followers.values():
+        for follower in followers:
             follower.stop()
         self._followers.clear()
         self.offline.clear()
@@ -428,6 +430,14 @@ class ReplicaManager:
             replica.resign()
             self._node.remote_log_manager.stop_partition(replica)
         self._storage.delete_logs(deleted)
+        self._storage.free_logs(_drop_in_steps([*deleted, *followers]))
+
+
+def _drop_in_steps(objects: list[object]) -> Iterator[None]:
+    """Let go of the last references to objects, a few with each step."""
+    while objects:
+        del objects[-_DROPPED_IN_A_STEP:]
+        yield
 
 
 def _is_up_to_date(replica: Replica | None, settings: TopicSettings) -> bool:
