@@ -83,6 +83,11 @@ class Timer:
             self.deadline_ms = None
             self._scheduler.count_cancelled()
 
+    def end(self) -> None:
+        """Cancel it for good, and let go of the callback: the scheduler keeps it until its time."""
+        self.cancel()
+        self.callback = _do_nothing
+
 
 class Scheduler:
     """Callbacks of this turn and of later times, for a whole cluster."""

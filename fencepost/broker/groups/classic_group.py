@@ -254,7 +254,7 @@ class ClassicGroup:
         """Stop waiting for a member id that was assigned: it has joined, or expired."""
         timer = self.pending_joins.pop(member_id, None)
         if timer is not None:
-            timer.cancel()
+            timer.end()
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """NONE for a member, FENCED_INSTANCE_ID if another member has its instance id."""

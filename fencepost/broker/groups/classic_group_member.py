@@ -105,7 +105,7 @@ class ClassicGroupMember:
     def end_session(self) -> None:
         """Stop the session timer."""
         if self.session is not None:
-            self.session.cancel()
+            self.session.end()
             self.session = None
 
     @classmethod

@@ -124,7 +124,7 @@ class GroupCoordinatorShard(CoordinatorShard[ReplayedState, CoordinatorRecord]):
     def on_unloaded(self) -> None:
         """Cancel the timers and end the parked requests of all groups."""
         if self._expiry is not None:
-            self._expiry.cancel()
+            self._expiry.end()
         for group_id in list(self.groups):
             self.remove_group(group_id)
 

@@ -304,4 +304,4 @@ def _reset_timer(
 
 def _cancel(timer: Timer | None) -> None:
     if timer is not None:
-        timer.cancel()
+        timer.end()

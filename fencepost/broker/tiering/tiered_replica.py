@@ -104,6 +104,8 @@ class TieredReplica:
         gone = TierError(
             str(self.partition), "the replica is not what it was, or not here any more"
         )
+        if self.timer is not None:
+            self.timer.end()
         job, self._task = self._task, None
         if job is not None:
             job.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import sys
 from functools import partial
 
 import pytest
@@ -119,6 +120,18 @@ def test_whoever_drives_is_woken_by_what_is_due_earlier_than_all_else() -> None:
     scheduler.soon(lambda: None)
     scheduler.soon(lambda: None)
     assert len(log) == 3
+
+
+def test_a_timer_that_is_ended_lets_go_of_its_callback() -> None:
+    scheduler = Scheduler(ManualClock(START))
+    log: list[str] = []
+    callback = partial(log.append, "no")
+    timer = scheduler.at(START, callback)
+    before = sys.getrefcount(callback)
+    timer.end()
+    assert sys.getrefcount(callback) == before - 1
+    scheduler.run_due()
+    assert log == []
 
 
 def test_cancelled_timers_do_not_pile_up() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from fencepost.broker.core.waits import Wait
@@ -335,3 +338,19 @@ def test_a_shard_that_is_closed_before_it_has_loaded_does_not_load() -> None:
     bench.scheduler.run_due()
     assert not shard.loaded
     assert shard.groups == {}
+
+
+def test_a_closed_shard_is_freed_at_once() -> None:
+    """It has all offsets of its groups, and its next timer is due in minutes."""
+    bench = Workbench()
+    bench.stable()
+    shard = weakref.ref(bench.shard)
+    bench.shard.close()
+    gc.disable()
+    try:
+        scheduler = bench.scheduler
+        del bench
+        assert shard() is None
+        scheduler.run_due()
+    finally:
+        gc.enable()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from functools import partial
 
 import pytest
@@ -471,3 +473,18 @@ def assert_unknown(tier: Tier, replica: Replica) -> None:
     told: list[RemoteSegments | TierError] = []
     tier.broker(replica.broker_id).remote_log_manager.segments(replica, told.append)
     assert isinstance(told[0], TierError)
+
+
+def test_a_deleted_replica_of_a_tiered_topic_is_freed_at_once() -> None:
+    """Its task would run again in half a minute."""
+    tier = Tier()
+    tier.append(5)
+    tier.run()
+    tiered = weakref.ref(tier.broker(1).remote_log_manager._tiered["t", 0])
+    gc.disable()
+    try:
+        tier.cluster.controller.delete_topics(["t"])
+        tier.cluster.scheduler.run_due()
+        assert tiered() is None
+    finally:
+        gc.enable()
