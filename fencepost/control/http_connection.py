@@ -83,6 +83,7 @@ class HttpConnection(asyncio.Protocol):
         self._descriptors.release_control()
         if self._exchange is not None:
             self._exchange.disconnect()
+            self._exchange = None  # which refers to this connection
         self._serving.connections.discard(self)
         self._serving.changed.set()
 

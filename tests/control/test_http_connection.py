@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
@@ -11,6 +13,7 @@ import httpx
 import pytest
 
 from fencepost.control import http_server
+from fencepost.control.http_connection import HttpConnection
 from tests.harness.control_client import ok
 from tests.harness.in_process_server import HOST, control_plane, sockets
 from tests.harness.wait import eventually
@@ -149,3 +152,25 @@ async def test_a_request_that_never_ends_does_not_keep_the_cluster_from_stopping
             await entered.wait()
     assert await reader.read() == b""
     writer.close()
+
+
+async def test_a_connection_that_is_gone_is_freed_at_once(
+    control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[weakref.ref[HttpConnection]] = []
+    connection_made = HttpConnection.connection_made
+
+    def note(self: HttpConnection, transport: asyncio.Transport) -> None:
+        made.append(weakref.ref(self))
+        connection_made(self, transport)
+
+    await ok(control, "GET", "/healthz")
+    monkeypatch.setattr(HttpConnection, "connection_made", note)
+    gc.disable()
+    try:
+        async with connected(control) as (reader, writer):
+            writer.write(CLOSING)
+            await reader.read()
+        await eventually(lambda: made[-1]() is None)
+    finally:
+        gc.enable()
