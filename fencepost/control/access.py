@@ -10,10 +10,8 @@ Where the control API can be reached from other machines, it has a token: every 
 page, as a cookie that is derived from it.
 """
 
-import hmac
 import re
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 from ipaddress import ip_address
 from typing import Final
 
@@ -108,7 +106,7 @@ class Access:
         self.needs_token = token is not None
         self._hosts = frozenset(map(_canonical, ("localhost", *hosts)))
         self._token = b"" if token is None else token.encode()
-        session = hmac.new(self._token, _SESSION, sha256).hexdigest()
+        session = "" if token is None else _session(self._token)
         # A browser sends a host's cookies to each of its ports: clusters have names of their own.
         self._cookie = f"fencepost-{session[:8]}"
         self._session = session.encode()
@@ -119,7 +117,7 @@ class Access:
 
     def is_token(self, given: str) -> bool:
         """Whether a text is the token, in a time that does not depend on the text."""
-        return self.needs_token and hmac.compare_digest(given.encode(errors="replace"), self._token)
+        return self.needs_token and _is_same(given, self._token)
 
     def cookie(self) -> str:
         """The ``Set-Cookie`` of a browser whose user has given the token.
@@ -160,8 +158,23 @@ class Access:
         for each in cookies.split(";"):
             name, _, value = each.strip().partition("=")
             if name == self._cookie:
-                return hmac.compare_digest(value.encode(errors="replace"), self._session)
+                return _is_same(value, self._session)
         return False
+
+
+def _session(token: bytes) -> str:
+    """What a cookie has in place of the token. OpenSSL is imported where there is one."""
+    import hmac
+    from hashlib import sha256
+
+    return hmac.new(token, _SESSION, sha256).hexdigest()
+
+
+def _is_same(given: str, secret: bytes) -> bool:
+    """Whether a text is a secret, in a time that does not depend on the text."""
+    import hmac
+
+    return hmac.compare_digest(given.encode(errors="replace"), secret)
 
 
 def _type_problem(head: RequestHead) -> Refusal | None:

@@ -10,6 +10,8 @@ producer writes, lz4 in frames of independent blocks (Kafka's Java reader refuse
 Its work grows with the bytes that come in and go out: gzip is given its input in chunks, since what
 a member leaves of it is copied, and gzip members and snappy blocks, each of which costs a call, are
 limited in number.
+
+cramjam is imported when a batch is first unpacked or packed: most servers pass on all as it is.
 """
 
 import struct
@@ -17,8 +19,6 @@ import zlib
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
-
-import cramjam
 
 from fencepost.protocol.byte_utils import Buffer
 
@@ -112,7 +112,7 @@ def compress(codec: int, data: Buffer, *, level: int | None = None) -> Buffer:
         case Codec.LZ4:
             return _lz4_frame(data, level)
         case Codec.ZSTD:
-            return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
+            return _zstd(data, level)
         case _:
             raise CompressionError(f"unknown compression codec {codec}")
 
@@ -181,6 +181,8 @@ def _unsnappy(data: Buffer, limit: int) -> Buffer:
 
 
 def _unsnappy_raw(data: Buffer, limit: int) -> bytes:
+    import cramjam
+
     try:
         # The length stands at the front, so the cap is checked before anything is allocated.
         if cramjam.snappy.decompress_raw_len(data) > limit:
@@ -190,7 +192,15 @@ def _unsnappy_raw(data: Buffer, limit: int) -> bytes:
         raise CompressionError(str(error)) from error
 
 
+def _zstd(data: Buffer, level: int | None) -> bytes:
+    import cramjam
+
+    return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
+
+
 def _xerial(data: Buffer) -> bytes:
+    import cramjam
+
     out = [_XERIAL_HEADER]
     view = memoryview(data)
     for start in range(0, len(view), _XERIAL_BLOCK):
@@ -200,6 +210,8 @@ def _xerial(data: Buffer) -> bytes:
 
 
 def _lz4_frame(data: Buffer, level: int | None) -> bytes:
+    import cramjam
+
     # Kafka's broker takes the fast compressor at its default level, and the slow one elsewhere.
     if level is None or level == _LZ4_DEFAULT_LEVEL:
         level = _LZ4_FAST
@@ -220,6 +232,8 @@ def _bounded(
     decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, limit: int
 ) -> Buffer:
     """Unpack into buffers of growing size, so that what comes out never passes `limit`."""
+    import cramjam
+
     size = min(limit, max(_FIRST_GUESS, 4 * len(data)))
     while True:
         out = bytearray(size)
@@ -234,10 +248,14 @@ def _bounded(
 
 
 def _unlz4(data: Buffer, limit: int) -> Buffer:
+    import cramjam
+
     return _bounded(cramjam.lz4.decompress_into, data, limit)
 
 
 def _unzstd(data: Buffer, limit: int) -> Buffer:
+    import cramjam
+
     return _bounded(cramjam.zstd.decompress_into, data, limit)
 
 

@@ -17,14 +17,15 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import cache
 from io import TextIOBase
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Final, TextIO, cast
 
 from fencepost.broker.core.log_levels import SERVER, Level, LogLevels
+from fencepost.optional_packages import as_if_missing
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
@@ -86,27 +87,12 @@ def _escape_values(_logger: object, _method: str, event: "EventDict") -> "EventD
     return event
 
 
-@contextmanager
-def _as_if_missing(package: str) -> Iterator[None]:
-    """Import as where a package is not installed, unless it has been imported already.
-
-    structlog imports rich where there is one, for tracebacks on a terminal alone. It takes longer
-    to import than structlog itself, and five times its memory.
-    """
-    if package in sys.modules:
-        yield
-        return
-    sys.modules[package] = None  # type: ignore[assignment]  # the import system's mark for it
-    try:
-        yield
-    finally:
-        del sys.modules[package]
-
-
 @cache
 def _configured() -> "Logger":
     is_terminal = sys.stderr.isatty()
-    with nullcontext() if is_terminal else _as_if_missing("rich"):
+    # structlog imports rich where there is one, for tracebacks on a terminal alone. It takes longer
+    # to import than structlog itself, and five times its memory.
+    with nullcontext() if is_terminal else as_if_missing("rich"):
         import structlog
 
     processors: list[Processor] = [
