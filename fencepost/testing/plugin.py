@@ -112,11 +112,12 @@ def server_fixture(
     _fencepost_servers: "ServerPool",
 ) -> "Server":
     """A process with a fresh cluster."""
-    from fencepost.testing.report import fresh_baseline
     from fencepost.testing.servers import read_options
 
     with _reporting_setup_errors():
         server = _fencepost_servers.fresh(read_options(fencepost_options, request.node))
+    from fencepost.testing.report import fresh_baseline  # imported while the first server started
+
     request.node.stash[_baselines].append(fresh_baseline(server))
     return server
 
@@ -139,11 +140,13 @@ def session_server_fixture(
 @contextmanager
 def _reporting_setup_errors() -> Iterator[None]:
     """Say in one line what the test's author, or the machine, has got wrong."""
-    from fencepost.testing.servers import InvalidOptions
-    from fencepost.verbs.remote import VerbError
-    from fencepost.verbs.serving import CannotServe
-
     try:
         yield
-    except (CannotServe, VerbError, InvalidOptions) as error:
-        raise pytest.fail.Exception(str(error), pytrace=False) from None
+    except Exception as error:
+        from fencepost.testing.servers import InvalidOptions
+        from fencepost.verbs.remote import VerbError
+        from fencepost.verbs.serving import CannotServe
+
+        if isinstance(error, CannotServe | VerbError | InvalidOptions):
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
+        raise

@@ -242,7 +242,13 @@ class Serving(Struct, frozen=True, kw_only=True, eq=False):
         return _wait_for_exit(self.child)
 
 
-def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = READY_S) -> Serving:
+def start(
+    wanted: ClusterBody | Sequence[str],
+    log: Path,
+    *,
+    ready_s: float = READY_S,
+    meanwhile: Callable[[], None] | None = None,
+) -> Serving:
     """Serve a cluster; answers when every listener accepts.
 
     The environment variables of ``serve`` do not reach it: it is as it is described here.
@@ -250,6 +256,7 @@ def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = RE
     :param wanted: What it is to be like, or options of ``fencepost serve``.
     :param log: The file that it logs to, which is truncated first.
     :param ready_s: How long it may take.
+    :param meanwhile: Called while it comes up: imports that are only needed then.
     :raises CannotServe: When it ends instead, or takes longer.
     """
     options = wanted.arguments() if isinstance(wanted, ClusterBody) else list(wanted)
@@ -269,6 +276,8 @@ def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = RE
             start_new_session=True,  # Ctrl-C is for this process, which then stops its child
         )
     try:
+        if meanwhile is not None:
+            meanwhile()
         ready = _read_ready(child, log, ready_s)
     except BaseException:
         child.kill()
