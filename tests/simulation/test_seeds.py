@@ -1,5 +1,6 @@
 """Many seeds, each of which decides everything about its run, and decides it again."""
 
+import gc
 import os
 import re
 import sys
@@ -8,8 +9,10 @@ from typing import Final
 
 import pytest
 
+from fencepost.broker.node.cluster import Cluster
 from fencepost.simulation.actions import APPLICATION_ACTIONS, TRANSACTION_ACTIONS
 from fencepost.simulation.consumers.admitted import ADMITTED, Admitted
+from fencepost.simulation.report import run_seeds
 from fencepost.simulation.runner import replay, run_seed
 from fencepost.simulation.schedule import ActionKind, parse
 from fencepost.simulation.transactions.ledger import SUCCESSORS_EPOCH
@@ -137,3 +140,26 @@ def test_the_epoch_of_a_successor_is_admitted_where_flows_are_mixed() -> None:
 def test_some_seeds_lose_records_and_most_do_not() -> None:
     tainted = sum(run_seed(seed, STEPS).tainted > 0 for seed in range(40))
     assert 1 <= tainted <= 20
+
+
+def _clusters() -> int:
+    return sum(isinstance(each, Cluster) for each in gc.get_objects())
+
+
+def test_no_garbage_is_looked_for_while_a_cluster_lives_and_none_is_left() -> None:
+    collected: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "stop":
+            collected.append(info["generation"])
+
+    gc.collect()
+    before = _clusters()
+    gc.callbacks.append(note)
+    try:
+        run_seeds(range(3), 100)
+    finally:
+        gc.callbacks.remove(note)
+    assert collected == [0, 0, 0], "once after each seed, and what is new alone"
+    assert gc.isenabled()
+    assert _clusters() == before
