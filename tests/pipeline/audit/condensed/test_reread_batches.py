@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from fencepost.pipeline.audit.batch_arrays import Batches, BoolArray, Int64Array
+from fencepost.pipeline.audit.batch_arrays import (
+    Batches,
+    BoolArray,
+    Int64Array,
+    batches_of,
+    traced_batches_of,
+)
 from fencepost.pipeline.audit.condensed import refinement
 from fencepost.pipeline.audit.condensed.refinement import refine
 from fencepost.pipeline.audit.condensed.reread_batches import Interest, run_starts
@@ -159,3 +166,71 @@ def test_few_batches_are_in_memory_at_a_time(count: int, monkeypatch: pytest.Mon
     Rereading(log(count), log(count, 3, 2, crc=5)).rows()
     assert len(together) > count / 100
     assert max(together) < 64 + 2 * 64
+
+
+# -- which batches begin a row ------------------------------------------------------------------
+
+
+def starts(
+    *copies: Sequence[Row],
+    offsets: Sequence[int] = (),
+    acknowledged: Sequence[Row] = (),
+    compacted: bool = False,
+) -> list[list[int]]:
+    """The base offsets of the batches of each copy that begin a row."""
+    batches = batches_of(pa.Table.from_pylist([row for own in copies for row in own], BATCHES))
+    copy = np.repeat(np.arange(len(copies)), [len(own) for own in copies])
+    traced = traced_batches_of(produced(acknowledged)) if acknowledged else NONE
+    interest = Interest(
+        offsets=np.array(offsets, np.int64),
+        acknowledged=traced,
+        refused=np.zeros(0, np.int64),
+        compacted=compacted,
+    )
+    begins = run_starts(batches, copy, np.zeros(len(batches), bool), interest)
+    return [batches.base[begins & (copy == each)].tolist() for each in range(len(copies))]
+
+
+NONE = traced_batches_of(traces().slice(0, 0))
+
+
+def test_the_same_batches_are_one_row_in_each_copy() -> None:
+    assert starts(log(20), log(20)) == [[0], [0]]
+
+
+@pytest.mark.parametrize("column", ["crc", "epoch"])
+def test_a_row_begins_where_copies_part_and_where_they_agree_again(column: str) -> None:
+    other = [*log(8), *log(16, **{column: 5})[4:], *log(20)[8:]]
+    assert starts(log(20), other) == [[0, 8, 16], [0, 8, 16]]
+
+
+def test_copies_whose_batches_never_begin_together_are_cut_where_they_part_alone() -> None:
+    other = [{**row, "crc": 5} for row in (batch(8, 10), batch(11, 13))]
+    assert starts(log(16), [*log(8), *other]) == [[0, 8, 14], [0, 8]]
+
+
+def test_what_lies_across_a_cut_is_a_row() -> None:
+    assert starts(log(20), offsets=[9]) == [[0, 8, 10]]
+    assert starts(log(20), offsets=[8]) == [[0, 8]]
+
+
+def test_a_segment_of_one_copy_cuts_all() -> None:
+    rolled = [{**row, "segment": 10 if number(row, "base_offset") >= 10 else 0} for row in log(20)]
+    assert starts(log(20), rolled, log(20, 5)) == [[0, 10], [0, 10], [0, 10]]
+
+
+def test_acknowledged_batches_and_others_are_rows_of_their_own() -> None:
+    assert starts(log(20), acknowledged=log(20)[3:6]) == [[0, 6, 12]]
+    assert starts(log(20), acknowledged=log(8, crc=1)[3:]) == [[0, 6, 8]]
+
+
+def test_of_compacted_copies_what_begins_together_stands_apart() -> None:
+    apart = [batch(0, 3), batch(4, 6), batch(7, 9)]
+    assert starts(log(10), apart) == [[0], [0]]
+    assert starts(log(10), apart, compacted=True) == [[0, 2, 4, 6, 8], [0, 4, 7]]
+
+
+def test_where_a_copy_has_an_offset_twice_each_batch_is_a_row() -> None:
+    twice = [*log(6), *log(6)[1:2]]
+    twice.sort(key=lambda row: number(row, "base_offset"))
+    assert starts(log(6), twice) == [[0, 2, 4], [0, 2, 2, 4]]
