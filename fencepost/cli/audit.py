@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -20,6 +21,7 @@ from fencepost.protocol.lookup import suggestion
 if TYPE_CHECKING:
     from fencepost.pipeline.audit.incidents import Incident
     from fencepost.pipeline.audit.job import AuditOptions, AuditResult
+    from fencepost.pipeline.audit.suppressions import Suppression
     from fencepost.pipeline.audit.totals import (
         RuleTotals,
     )
@@ -125,6 +127,16 @@ def audit(
             at_most=1,
         ),
     ] = 0.0,
+    suppressions: Annotated[
+        Path | None,
+        option(
+            "suppressions",
+            "FILE",
+            "Findings that are accepted, a line each: RULE [KEY=VALUE]... -- REASON.",
+            dir_okay=False,
+            unset="none",
+        ),
+    ] = None,
     lineage: Annotated[
         bool,
         option(
@@ -138,8 +150,8 @@ def audit(
     """Check a cluster's logs, tier and trace for violations of Kafka's rules.
 
     Exits with 0 when nothing was found, with 1 when something was, with 2 when the audit could not
-    be run. What is explained, such as a loss behind an unclean election, is told and is no reason
-    for 1.
+    be run. What is explained, such as a loss behind an unclean election, or suppressed by a file,
+    is told and is no reason for 1.
     """
     with reporting_errors():
         from fencepost.pipeline.requirements import require_packages
@@ -161,6 +173,8 @@ def audit(
             full=full,
             reread=reread,
         )
+        if suppressions is not None:
+            options = replace(options, suppressions=_read_suppressions(suppressions, options))
         findings = _run(options, master, report, out)
     show(_summary(findings, report, out, with_lineage=lineage))
     raise typer.Exit(exit_code(findings))
@@ -188,6 +202,21 @@ def _known(names: Sequence[str]) -> tuple[str, ...]:
         if name not in ALL_RULES:
             raise InvalidUsage(f"there is no rule {name}{suggestion(name, tuple(ALL_RULES))}")
     return tuple(names)
+
+
+def _read_suppressions(path: Path, options: AuditOptions) -> tuple[Suppression, ...]:
+    """:raises CannotRunError: When it can't be read, or a line of it can't be followed."""
+    from fencepost.pipeline.audit.job import ALL_RULES
+    from fencepost.pipeline.audit.suppressions import InvalidSuppressions, parse_suppressions
+    from fencepost.pipeline.requirements import CannotRunError
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        return parse_suppressions(text, str(path), tuple(ALL_RULES), options.now_ms)
+    except UnicodeDecodeError:
+        raise CannotRunError(f"{path} is no text in UTF-8") from None
+    except InvalidSuppressions as error:
+        raise CannotRunError(str(error)) from None
 
 
 def _run(
@@ -322,14 +351,17 @@ def _rule_row(tally: RuleTotals) -> tuple[Cell, ...]:
 
 
 def _incident(incident: Incident) -> Iterator[Block]:
-    explained = incident.explanation is not None
-    word = Text("explained", QUIET) if explained else Text("violation", BAD)
-    because = f" ({incident.explanation})" if explained else ""
+    if incident.is_open:
+        word, because = Text("violation", BAD), ""
+    elif incident.explanation is not None:
+        word, because = Text("explained", QUIET), f" ({incident.explanation})"
+    else:
+        word, because = Text("suppressed", QUIET), f" ({incident.suppression})"
     yield line(word, f"  {incident.rule}  {incident.where}: {incident.message}{because}")
     more = ", ".join(f"{each.rule} {each.findings:,}" for each in incident.consequences)
     consequences = f", with it: {more}" if more else ""
     yield line(Text(f"{_INDENT}{incident.severity}{consequences}", QUIET))
-    if not explained:
+    if incident.is_open:
         yield line(Text(f"{_INDENT}{incident.remedy}", QUIET))
 
 
@@ -341,8 +373,10 @@ def _verdict(findings: AuditResult) -> Cell:
     )
 
     lost = lost_text(findings)
+    if findings.suppressed_count:
+        lost = f"; {pluralize(findings.suppressed_count, 'finding')} suppressed{lost}"
     if findings.violation_count:
-        causes = sum(each.explanation is None for each in findings.incidents)
+        causes = sum(each.is_open for each in findings.incidents)
         count = pluralize(findings.violation_count, "violation")
         of = f" of {pluralize(causes, 'cause')}" if causes < findings.violation_count else ""
         return Text(f"{count}{of}{lost}", BAD)

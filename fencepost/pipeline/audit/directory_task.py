@@ -8,7 +8,6 @@ import traceback
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from fencepost.pipeline.audit.directory_rule import (
     DirectoryEvidence,
@@ -20,7 +19,8 @@ from fencepost.pipeline.audit.directory_rules import DIRECTORY_RULES
 from fencepost.pipeline.audit.incidents import Consequence, Incident
 from fencepost.pipeline.audit.partition_summary import RuleCount, RuleFailure
 from fencepost.pipeline.audit.rule import Violation
-from fencepost.pipeline.audit.spark_task import MAX_LISTED
+from fencepost.pipeline.audit.spark_task import count_findings
+from fencepost.pipeline.audit.suppressions import Suppression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +70,14 @@ def check_broker(
     *,
     rules: Collection[str] = (),
     topics: Collection[str] = (),
+    suppressions: Sequence[Suppression] = (),
 ) -> DirectoryResult:
     """Run rules on the log directories of one broker, or on those of which none is known.
 
     A rule that raises ends there alone: the result has the failure.
 
     :param identities: Of all directories, by path.
+    :param suppressions: Of findings that are accepted.
     """
     results = []
     for listing in listings:
@@ -84,12 +86,15 @@ def check_broker(
             listing=listing, siblings=tuple(siblings), identities=identities
         )
         chosen = (rule for name, rule in DIRECTORY_RULES.items() if not rules or name in rules)
-        results += [_check_rule(rule, evidence, topics) for rule in chosen]
+        results += [_check_rule(rule, evidence, topics, suppressions) for rule in chosen]
     return replace(_merge(results), directories=len(listings))
 
 
 def _check_rule(
-    rule: DirectoryRule, evidence: DirectoryEvidence, topics: Collection[str]
+    rule: DirectoryRule,
+    evidence: DirectoryEvidence,
+    topics: Collection[str],
+    suppressions: Sequence[Suppression],
 ) -> DirectoryResult:
     try:
         found = [each for each in rule.check(evidence) if not topics or each.topic in topics]
@@ -97,10 +102,8 @@ def _check_rule(
         reason = traceback.format_exc()
         failure = RuleFailure(rule=rule.name, topic=None, partition=None, reason=reason)
         return DirectoryResult(failures=(failure,))
-    kept = tuple(islice(found, MAX_LISTED))
-    explained = sum(each.explanation is not None for each in found)
-    count = RuleCount(rule=rule.name, found=len(found), explained=explained, listed=len(kept))
-    return DirectoryResult(violations=kept, rule_counts=(count,))
+    count, kept = count_findings(rule.name, found, suppressions)
+    return DirectoryResult(violations=tuple(kept), rule_counts=(count,))
 
 
 def _fold(result: DirectoryResult) -> DirectoryResult:
@@ -132,6 +135,7 @@ def _incident(finding: Violation, number: int, findings: int) -> Incident:
         severity=rule.severity,
         message=finding.message,
         explanation=finding.explanation,
+        suppression=finding.suppression,
         remedy=rule.remedy,
         broker=finding.broker,
         place=finding.place,
@@ -169,4 +173,5 @@ def _sum(counts: Sequence[RuleCount]) -> RuleCount:
         found=sum(each.found for each in counts),
         explained=sum(each.explained for each in counts),
         listed=sum(each.listed for each in counts),
+        suppressed=sum(each.suppressed for each in counts),
     )

@@ -75,6 +75,14 @@ class Incident:
     """Offsets of records that no copy has any more."""
     consequences: tuple[Consequence, ...]
     """In the order of the rules."""
+    suppression: str | None = None
+    """Why it is accepted; None where it is not, or any of its findings is a violation that is
+    not."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it counts against the cluster: nothing explains it, and it is not accepted."""
+        return self.explanation is None and self.suppression is None
 
     @property
     def where(self) -> str:
@@ -105,6 +113,7 @@ INCIDENT_SCHEMA: Final = pa.schema(
         ("segment", pa.int64()),
         ("offset", pa.int64()),
         ("end_offset", pa.int64()),
+        ("suppression", pa.string()),
     )
 )
 
@@ -122,9 +131,9 @@ def incident_table(incidents: Iterable[Incident]) -> pa.Table:
 
 
 def by_severity(incident: Incident) -> tuple[object, ...]:
-    """Sorts the worst first, and what is explained behind all else."""
+    """Sorts the worst first, and what is explained or accepted behind all else."""
     return (
-        incident.explanation is not None,
+        not incident.is_open,
         _SEVERITIES.index(incident.severity),
         incident.topic or "",
         -1 if incident.partition is None else incident.partition,
@@ -280,7 +289,8 @@ def _incident(
     rules: Mapping[str, Rule],
 ) -> Incident:
     unexplained = [each for each in members if each.explanation is None]
-    cause = (unexplained or members)[0]
+    violations = [each for each in unexplained if each.is_open]
+    cause = (violations or unexplained or members)[0]
     lost, elsewhere = _lost_and_found(evidence, members, logs)
     counts = Counter(each.rule for each in members)
     severities = [rules[each.rule].severity for each in members]
@@ -293,6 +303,7 @@ def _incident(
         severity=Severity.LOSS if lost else least,
         message=cause.message,
         explanation=None if unexplained else cause.explanation,
+        suppression=cause.suppression,
         remedy=_remedy(evidence, cause, lost, elsewhere, rules),
         broker=cause.broker,
         place=cause.place,

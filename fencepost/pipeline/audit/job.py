@@ -47,6 +47,7 @@ from fencepost.pipeline.audit.partition_summary import (
     from_json,
 )
 from fencepost.pipeline.audit.rule import (
+    FINDING_SCHEMA,
     VIOLATION_SCHEMA,
     PartitionMetadata,
     Rule,
@@ -58,6 +59,7 @@ from fencepost.pipeline.audit.source_listing import SourceListing, list_sources
 from fencepost.pipeline.audit.spark_task import OUTPUT_SCHEMA, SUMMARY, run_task
 from fencepost.pipeline.audit.state.audit_state import AuditState
 from fencepost.pipeline.audit.state.kept_segments import ScanExtent
+from fencepost.pipeline.audit.suppressions import Suppression
 from fencepost.pipeline.datasource.schemas import Level
 from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.pipeline.requirements import CannotRunError
@@ -100,6 +102,8 @@ class AuditOptions:
     """Whether all segments are read, whatever is kept of them."""
     reread: float = 0.0
     """The share (0 to 1) of the segments that did not change which are read nevertheless."""
+    suppressions: tuple[Suppression, ...] = ()
+    """Of findings that are accepted."""
     now_ms: int = field(default_factory=_now_ms)
     """When the audit is begun: what every rule takes for the present, wherever it runs."""
 
@@ -124,18 +128,23 @@ class AuditResult:
     """The violations and summaries that an audit found."""
 
     options: AuditOptions
-    violations: pa.Table
-    """`rule.VIOLATION_SCHEMA`, by topic, partition and rule."""
+    findings: pa.Table
+    """`rule.FINDING_SCHEMA`, by topic, partition and rule."""
     summaries: tuple[PartitionSummary, ...]
     """Of each partition, by topic and partition."""
     cluster_metadata: MetadataReading = field(default_factory=MetadataReading)
     """Which cluster metadata were read."""
     directories: DirectoryResult = field(default_factory=DirectoryResult)
-    """Of the log directories; its findings are among `violations`."""
+    """Of the log directories; its findings are among `findings`."""
     cluster_ids: tuple[str, ...] = ()
     """Of the log directories that say one."""
     extent: ScanExtent | None = None
     """How much was read, and how much was not; None without a state."""
+
+    @property
+    def violations(self) -> pa.Table:
+        """The findings as `rule.VIOLATION_SCHEMA`."""
+        return self.findings.select(VIOLATION_SCHEMA.names)
 
     @property
     def failures(self) -> tuple[RuleFailure, ...]:
@@ -152,8 +161,13 @@ class AuditResult:
 
     @property
     def violation_count(self) -> int:
-        """Findings without an explanation, those included that are not listed."""
-        return sum(count.found - count.explained for count in self.rule_counts)
+        """Findings that count against the cluster, those included that are not listed."""
+        return sum(count.violations for count in self.rule_counts)
+
+    @property
+    def suppressed_count(self) -> int:
+        """Findings that are accepted."""
+        return sum(count.suppressed for count in self.rule_counts)
 
     @property
     def explained_count(self) -> int:
@@ -189,6 +203,7 @@ class AuditResult:
             "partitions": len(self.summaries),
             "violations": self.violation_count,
             "explained": self.explained_count,
+            "suppressed": self.suppressed_count,
             "failures": len(self.failures),
             "lost_records": sum(each.lost_records for each in self.incidents),
         }
@@ -223,6 +238,7 @@ def list_logs(
         with_remote_log=options.remote is None,
         with_coordinators=any(each.name == transactions.NAME for each in options.selected_rules),
         rules=options.rules,
+        suppressions=options.suppressions,
         with_stamps=state is not None,
     )
     with _readable_failure():
@@ -269,12 +285,12 @@ def audit(spark: SparkSession, options: AuditOptions) -> AuditResult:
     summaries = [from_json(each.as_py()) for each in answered.filter(is_account)[SUMMARY]]
     found = answered.filter(pc.invert(is_account)).drop_columns([SUMMARY])
     found = pa.concat_tables(
-        (violation_table(list(directories.violations)), found.cast(VIOLATION_SCHEMA))
+        (violation_table(list(directories.violations)), found.cast(FINDING_SCHEMA))
     )
     extents = (each.extent for each in listing.of(ScanTotals))
     result = AuditResult(
         options=options,
-        violations=found.sort_by([(name, "ascending") for name in ("topic", "partition")]),
+        findings=found.sort_by([(name, "ascending") for name in ("topic", "partition")]),
         summaries=tuple(sorted(summaries, key=lambda summary: summary.key)),
         cluster_metadata=cluster_reading(listing.values),
         directories=directories,
@@ -283,7 +299,7 @@ def audit(spark: SparkSession, options: AuditOptions) -> AuditResult:
     )
     if state is not None and result.extent is not None:
         with _readable_failure():
-            state.commit(result.violations, result.lineage, result.run_fields, result.extent)
+            state.commit(result.findings, result.lineage, result.run_fields, result.extent)
     return result
 
 
@@ -298,6 +314,7 @@ def _open_state(spark: SparkSession, options: AuditOptions) -> AuditState | None
 def bucket_function(options: AuditOptions) -> BucketFunction:
     """What executors call with a bucket."""
     rules, now_ms, with_history = options.rules, options.now_ms, options.with_histories
+    suppressions = options.suppressions
     read = WindowReader(options.remote)
 
     def call(
@@ -313,6 +330,7 @@ def bucket_function(options: AuditOptions) -> BucketFunction:
             now_ms=now_ms,
             with_history=with_history,
             read=read,
+            suppressions=suppressions,
         )
 
     return call

@@ -38,6 +38,7 @@ from fencepost.pipeline.audit.metadata_rows import (
 from fencepost.pipeline.audit.metadata_sources import read_cluster_metadata
 from fencepost.pipeline.audit.rule import ReplicaMetadata, TopicPartition
 from fencepost.pipeline.audit.scan_tasks import found_segments
+from fencepost.pipeline.audit.suppressions import Suppression
 from fencepost.pipeline.datasource.log_directories import (
     LogDir,
     Replica,
@@ -88,6 +89,8 @@ class Wanted:
     """Whether the transaction coordinators' log is read."""
     rules: tuple[str, ...] = ()
     """Names of rules; none: all."""
+    suppressions: tuple[Suppression, ...] = ()
+    """Of findings about directories that are accepted."""
     with_stamps: bool = False
     """Whether segments of logs get the stamps of their files."""
 
@@ -277,7 +280,13 @@ def resolve_directories(wanted: Wanted, rows: Iterable[MetadataRow]) -> Iterator
         _check_for_twins(wanted, of_one)
         everyone = tuple(sorted(identities[key], key=lambda each: each.path))
         topics = wanted.topics or ()
-        result = check_broker(of_one, everyone, rules=wanted.rules, topics=topics)
+        result = check_broker(
+            of_one,
+            everyone,
+            rules=wanted.rules,
+            topics=topics,
+            suppressions=wanted.suppressions,
+        )
         yield MetadataRow(value=BrokerResult(path=of_one[0].path, result=result))
 
 

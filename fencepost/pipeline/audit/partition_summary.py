@@ -138,10 +138,17 @@ class RuleCount:
 
     rule: str
     found: int
-    """Violations, and what is explained."""
+    """Violations, what is explained, and what is accepted."""
     explained: int
     listed: int
     """How many of them are listed."""
+    suppressed: int = 0
+    """How many are accepted, by the file of suppressions."""
+
+    @property
+    def violations(self) -> int:
+        """Findings that nothing explains, and that are not accepted."""
+        return self.found - self.explained - self.suppressed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +199,8 @@ class PartitionSummary:
 
     @property
     def violations(self) -> int:
-        """Findings that nothing explains."""
-        return sum(each.found - each.explained for each in self.rule_counts)
+        """Findings that nothing explains, and that are not accepted."""
+        return sum(each.violations for each in self.rule_counts)
 
 
 def to_json(summary: PartitionSummary) -> bytes:

@@ -225,6 +225,10 @@ VIOLATION_SCHEMA: Final = pa.schema(
 )
 
 
+FINDING_SCHEMA: Final = VIOLATION_SCHEMA.append(pa.field("suppression", pa.string()))
+"""Why a finding is accepted, besides."""
+
+
 class Severity(StrEnum):
     """What a violation costs, the worst first."""
 
@@ -283,6 +287,13 @@ class Violation:
     """The number of its incident in the partition; None until findings are folded."""
     severity: Severity | None = None
     """That of its incident."""
+    suppression: str | None = None
+    """Why it is accepted, by the file of suppressions; None where it is not."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it counts against the cluster: nothing explains it, and it is not accepted."""
+        return self.explanation is None and self.suppression is None
 
 
 def row_violation(
@@ -323,8 +334,8 @@ def place_text(topic: object, partition: object, broker: object) -> str:
 
 
 def violation_table(found: list[Violation]) -> pa.Table:
-    """Findings as Arrow."""
-    return pa.Table.from_pylist([asdict(each) for each in found], schema=VIOLATION_SCHEMA)
+    """Findings as Arrow, `FINDING_SCHEMA`."""
+    return pa.Table.from_pylist([asdict(each) for each in found], schema=FINDING_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

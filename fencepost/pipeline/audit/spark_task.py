@@ -6,10 +6,10 @@ same for Arrow tables.
 
 import traceback
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -36,7 +36,7 @@ from fencepost.pipeline.audit.partition_summary import (
 )
 from fencepost.pipeline.audit.plain_logs import PlainLogs
 from fencepost.pipeline.audit.rule import (
-    VIOLATION_SCHEMA,
+    FINDING_SCHEMA,
     PartitionEvidence,
     PartitionMetadata,
     Rule,
@@ -45,6 +45,7 @@ from fencepost.pipeline.audit.rule import (
     violation_table,
 )
 from fencepost.pipeline.audit.rules import RULES
+from fencepost.pipeline.audit.suppressions import Suppression, reason_of
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
 
 MAX_LISTED: Final = 10_000
@@ -75,6 +76,7 @@ def check_partitions(
     rules: Collection[str] = (),
     with_history: bool = False,
     read: ReadWindow = no_windows,
+    suppressions: Sequence[Suppression] = (),
 ) -> Iterator[PartitionResult]:
     """Run rules on every partition that is known of.
 
@@ -87,6 +89,7 @@ def check_partitions(
     :param rules: Names of `RULES`; none: all that can be followed.
     :param with_history: Whether summaries have the history.
     :param read: Reads the batches of windows.
+    :param suppressions: Of findings that are accepted.
     """
     chosen = tuple(
         rule
@@ -102,7 +105,7 @@ def check_partitions(
         if plain is not None:
             plain.remember(number, evidence)
             inventories = plain.inventories(number)
-        result = _check_partition(evidence, chosen, clear, inventories)
+        result = _check_partition(evidence, chosen, clear, inventories, suppressions)
         summary = replace(
             result.summary,
             trace_rows=trace_rows,
@@ -180,6 +183,7 @@ def _check_partition(
     rules: tuple[Rule, ...],
     clear: Collection[str],
     inventories: tuple[ReplicaInventory, ...] | None,
+    suppressions: Sequence[Suppression],
 ) -> PartitionResult:
     """Run rules on a partition.
 
@@ -194,7 +198,7 @@ def _check_partition(
             counts.append(RuleCount(rule=rule.name, found=0, explained=0, listed=0))
             continue
         with _noting_failure(failures, rule.name, evidence):
-            count, kept = _check_rule(rule, evidence)
+            count, kept = count_findings(rule.name, rule.check(evidence), suppressions)
             counts.append(count)
             found += kept
     incidents, violations = fold(evidence, found, RULES)
@@ -233,15 +237,26 @@ def _noting_failure(
         )
 
 
-def _check_rule(rule: Rule, evidence: PartitionEvidence) -> tuple[RuleCount, list[Violation]]:
-    """The counts of a rule, and the findings that are listed."""
-    findings = rule.check(evidence)
-    kept = list(islice(findings, MAX_LISTED))
-    found, explained = len(kept), sum(each.explanation is not None for each in kept)
+def count_findings(
+    rule: str, findings: Iterable[Violation], suppressions: Sequence[Suppression]
+) -> tuple[RuleCount, list[Violation]]:
+    """The counts of a rule, and the findings that are listed.
+
+    :param rule: Its name.
+    """
+    kept: list[Violation] = []
+    found = explained = suppressed = 0
     for each in findings:
+        reason = reason_of(each, suppressions)
         found += 1
         explained += each.explanation is not None
-    return RuleCount(rule=rule.name, found=found, explained=explained, listed=len(kept)), kept
+        suppressed += reason is not None
+        if len(kept) < MAX_LISTED:
+            kept.append(each if reason is None else replace(each, suppression=reason))
+    count = RuleCount(
+        rule=rule, found=found, explained=explained, listed=len(kept), suppressed=suppressed
+    )
+    return count, kept
 
 
 def _history(evidence: PartitionEvidence) -> PartitionHistory | None:
@@ -313,7 +328,7 @@ def _ranks(column: pa.ChunkedArray) -> Int64Array:
 
 
 SUMMARY: Final = "summary"
-OUTPUT_SCHEMA: Final = VIOLATION_SCHEMA.append(pa.field(SUMMARY, pa.binary()))
+OUTPUT_SCHEMA: Final = FINDING_SCHEMA.append(pa.field(SUMMARY, pa.binary()))
 """A row is a violation, or the summary of a partition."""
 
 
@@ -326,12 +341,14 @@ def run_task(
     now_ms: int,
     with_history: bool,
     read: ReadWindow = no_windows,
+    suppressions: Sequence[Suppression] = (),
 ) -> pa.Table:
     """What an executor finds in some partitions.
 
     :param metadata: Of these, and of partitions without a row.
     :param now_ms: When the audit was begun.
     :param read: Reads the batches of windows.
+    :param suppressions: Of findings that are accepted.
     :returns: `OUTPUT_SCHEMA`.
     """
     violations: list[Violation] = []
@@ -344,12 +361,13 @@ def run_task(
         rules=rules,
         with_history=with_history,
         read=read,
+        suppressions=suppressions,
     ):
         violations += each.violations
         summaries.append(to_json(each.summary))
     found = violation_table(violations)
     none = pa.nulls(found.num_rows, pa.binary())
-    columns = [pa.nulls(len(summaries), field.type) for field in VIOLATION_SCHEMA]
+    columns = [pa.nulls(len(summaries), field.type) for field in FINDING_SCHEMA]
     return pa.concat_tables(
         (
             found.append_column(OUTPUT_SCHEMA.field(SUMMARY), none),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fencepost.pipeline.audit.directory_rule import DirectoryRule
-from fencepost.pipeline.audit.incidents import offsets_text
+from fencepost.pipeline.audit.incidents import Incident, offsets_text
 from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.state.kept_segments import ScanExtent
 from fencepost.pipeline.datasource.schemas import Level
@@ -38,6 +38,7 @@ class RuleTotals:
     """Where it was not."""
     violations: int
     explained: int
+    suppressed: int
 
     @property
     def extent(self) -> str:
@@ -82,12 +83,17 @@ def lost_text(findings: AuditResult) -> str:
         return ""
     records = pluralize(sum(each.lost_records for each in lost), "record")
     shown = [
-        f"{each.where} {offsets_text(each.lost)}"
-        f"{' (explained)' if each.explanation is not None else ''}"
+        f"{each.where} {offsets_text(each.lost)}{_why_lost(each)}"
         for each in lost[:_MAX_LOST_SHOWN]
     ]
     more = [f"{len(lost) - len(shown):,} more"] if len(lost) > len(shown) else []
     return f"; {records} lost: {', '.join(shown + more)}"
+
+
+def _why_lost(incident: Incident) -> str:
+    if incident.explanation is not None:
+        return " (explained)"
+    return "" if incident.is_open else " (suppressed)"
 
 
 def pluralize(number: int, one: str, more: str = "") -> str:
@@ -110,10 +116,12 @@ def totals_by_rule(findings: AuditResult) -> tuple[RuleTotals, ...]:
     partitions: Counter[str] = Counter()
     found: Counter[str] = Counter()
     explained: Counter[str] = Counter()
+    suppressed: Counter[str] = Counter()
     for count in findings.rule_counts:
         partitions[count.rule] += 1
         found[count.rule] += count.found
         explained[count.rule] += count.explained
+        suppressed[count.rule] += count.suppressed
     for count in findings.directories.rule_counts:
         partitions[count.rule] = findings.directories.directories
     failed = Counter(failure.rule for failure in findings.failures)
@@ -124,8 +132,9 @@ def totals_by_rule(findings: AuditResult) -> tuple[RuleTotals, ...]:
             checked=rule.name in followed,
             partitions=partitions[rule.name],
             failed=failed[rule.name],
-            violations=found[rule.name] - explained[rule.name],
+            violations=found[rule.name] - explained[rule.name] - suppressed[rule.name],
             explained=explained[rule.name],
+            suppressed=suppressed[rule.name],
         )
         for rule in findings.options.selected_rules
     )
@@ -137,6 +146,7 @@ def select_findings(rows: Sequence[FindingRow], most: int) -> list[FindingRow]:
     order = []
     for index, row in enumerate(rows):
         of = (row["rule"], row["topic"], row["partition"])
-        order.append((row["explanation"] is not None, turns[of], index))
+        is_settled = row["explanation"] is not None or row["suppression"] is not None
+        order.append((is_settled, turns[of], index))
         turns[of] += 1
     return [rows[index] for index in sorted(index for _, _, index in sorted(order)[:most])]

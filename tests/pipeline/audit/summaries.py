@@ -133,7 +133,7 @@ def findings(
     """What an audit may come to."""
     return AuditResult(
         options=case or AuditOptions(directory="/logs", with_histories=True),
-        violations=violation_table(list(found)),
+        findings=violation_table(list(found)),
         summaries=tuple(summaries),
         directories=directories or DirectoryResult(),
     )

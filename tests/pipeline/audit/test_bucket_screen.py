@@ -251,7 +251,7 @@ def test_a_partition_is_judged_in_its_bucket_as_it_is_alone(
         rows = condensed(rows, width, of_all=of_all)
     together = list(check_partitions(rows, None, metadata, now_ms=NOW_MS, read=read))
     alone = [
-        spark_task._check_partition(evidence, LOG_RULES, (), None)
+        spark_task._check_partition(evidence, LOG_RULES, (), None, ())
         for evidence, _ in partition_evidence(rows, None, metadata, now_ms=NOW_MS, read=read)
     ]
     for one, other in zip(together, alone, strict=True):

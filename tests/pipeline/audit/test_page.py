@@ -41,7 +41,8 @@ def test_a_reader_who_follows_the_page_sees_what_it_says(
 
 def test_every_block_is_tried() -> None:
     blocks = re.findall(r"<!-- (?:run|serve|notebook(?:: \w+)?) -->\n```[a-z]+\n", PAGE)
-    assert PAGE.count("```") == 2 * len(blocks)
+    # The file of suppressions is tried in test_suppressions.py.
+    assert PAGE.count("```") == 2 * len(blocks) + 2
 
 
 def test_every_rule_is_told_with_what_it_cannot() -> None:

@@ -225,7 +225,8 @@ def _long(short: PartitionSummary) -> PartitionSummary:
 
 def test_no_rule_or_partition_is_crowded_out() -> None:
     def row(partition: int, rule: str, explanation: str | None = None) -> dict[str, object]:
-        return {"rule": rule, "topic": "a", "partition": partition, "explanation": explanation}
+        found = {"rule": rule, "topic": "a", "partition": partition}
+        return {**found, "explanation": explanation, "suppression": None}
 
     rows = [row(0, "x") for _ in range(100)] + [row(1, "x"), row(0, "y"), row(2, "x", "because")]
     some = select_findings(rows, 5)

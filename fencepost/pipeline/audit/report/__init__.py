@@ -57,6 +57,7 @@ class Finding:
     partition: str
     message: str
     explanation: str | None
+    suppression: str | None
     where: str
     when: str
 
@@ -89,7 +90,7 @@ def write_report(path: Path, findings: AuditResult, *, made: datetime | None = N
         lstrip_blocks=True,
     )
     environment.filters |= {"bytes": bytes_text, "count": count_text, "place": replica_text}
-    rows = findings.violations.to_pylist()
+    rows = findings.findings.to_pylist()
     summaries = rank_partitions(findings.summaries)
     listed = sorted(summaries[:MAX_LISTED], key=lambda summary: summary.key)
     page = environment.get_template(_TEMPLATE).render(
@@ -97,13 +98,14 @@ def write_report(path: Path, findings: AuditResult, *, made: datetime | None = N
         made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
         total=findings.violation_count,
         explained=findings.explained_count,
+        suppressed=findings.suppressed_count,
         failures=findings.failures,
         rules=totals_by_rule(findings),
         incidents=findings.incidents[:MAX_FINDINGS],
         incidents_of=len(findings.incidents),
         lost=lost_text(findings),
         findings=[_finding(row) for row in select_findings(rows, MAX_FINDINGS)],
-        findings_of=findings.violation_count + findings.explained_count,
+        findings_of=sum(count.found for count in findings.rule_counts),
         drawings=_drawings(summaries[:MAX_DRAWN], rows),
         summaries=listed,
         lineage=list(lineage_rows(listed)),
@@ -149,6 +151,7 @@ def _finding(row: FindingRow) -> Finding:
         partition=place_text(row["topic"], row["partition"], row["broker"]),
         message=str(row["message"]),
         explanation=None if row["explanation"] is None else str(row["explanation"]),
+        suppression=None if row["suppression"] is None else str(row["suppression"]),
         where=", ".join(filter(None, places)),
         when=_time(row["time_ms"]),
     )

@@ -44,6 +44,7 @@ RUN_SCHEMA: Final = pa.schema(
         ("bytes_read", pa.int64()),
         ("violations", pa.int64()),
         ("explained", pa.int64()),
+        ("suppressed", pa.int64()),
         ("failures", pa.int64()),  # rules that could not be followed to their end
         ("lost_records", pa.int64()),
     )

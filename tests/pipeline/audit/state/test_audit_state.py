@@ -21,6 +21,7 @@ from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA, violation_table
 from fencepost.pipeline.audit.spark_task import check_partitions
 from fencepost.pipeline.audit.state import audit_state, run_tables
 from fencepost.pipeline.audit.state.kept_segments import ScanExtent
+from fencepost.pipeline.audit.suppressions import Suppression
 from fencepost.pipeline.datasource.schemas import Level
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from fencepost.pipeline.requirements import CannotRunError
@@ -146,19 +147,21 @@ def test_findings_lineage_and_runs_are_tables_that_grow(
 ) -> None:
     left = grown.after.copy(tmp_path / "copy")
     damage.flip_in(left.segments(1, "plain")[0], 0)
-    found = audit(spark, options(left, state))
+    known = Suppression(rule=CRC, topic="pl*", reason="OPS-1")
+    found = audit(spark, options(left, state, suppressions=(known,)))
     assert CRC in rules(found)
+    assert (found.violation_count, found.suppressed_count) == (0, 1)
     findings = spark.read.parquet(f"{state}/findings")
-    assert {*VIOLATION_SCHEMA.names, "run"} <= {*findings.columns}
+    assert {*VIOLATION_SCHEMA.names, "suppression", "run"} == {*findings.columns}
     by_run = {row["run"]: row["count"] for row in findings.groupBy("run").count().collect()}
     runs = spark.read.parquet(f"{state}/runs").orderBy("run").toArrow().to_pylist()
     assert [each["run"].partition("-")[0] for each in runs] == ["00000001", "00000002"]
     assert by_run == {runs[1]["run"]: found.violations.num_rows}
     (row,) = findings.where(f"rule = '{CRC}'").collect()
-    assert row.severity == "damage"
+    assert (row.severity, row.suppression) == ("damage", "OPS-1")
     assert runs[1]["segments_read"] == extent(found).read
     assert runs[1]["bytes_read"] == extent(found).read_bytes > 0
-    assert runs[1]["violations"] == found.violation_count
+    assert (runs[1]["violations"], runs[1]["suppressed"]) == (0, 1)
     assert runs[1]["started"] < runs[1]["ended"] or runs[1]["format"] == 1
     lineage = spark.read.parquet(f"{state}/lineage")
     assert {*LINEAGE_SCHEMA.names, "run"} == {*lineage.columns}
