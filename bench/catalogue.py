@@ -178,6 +178,13 @@ FIGURES = (
         long=True,
     ),
     Figure(
+        name="audit-incremental",
+        measure=figures.audit_incremental,
+        rows=("pipeline_incremental_bytes", "pipeline_incremental_time"),
+        peers=(),
+        long=True,
+    ),
+    Figure(
         name="bulk-load",
         measure=figures.bulk_load,
         rows=("pipeline_load", "pipeline_sink", "pipeline_load_share"),

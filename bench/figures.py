@@ -23,6 +23,7 @@ from bench import (
     mixed,
     pauses,
     pipeline_audit,
+    pipeline_incremental,
     pipeline_large_partition,
     pipeline_load,
     pipeline_partitions,
@@ -314,6 +315,11 @@ def audit_partitions(kind: servers.Kind, scale: Scale) -> Values:
 def audit_large_partition(kind: servers.Kind, scale: Scale) -> Values:
     """The same job, of one large partition: its memory, and what a second core is good for."""
     return pipeline_large_partition.measure(kind, scale.partition_mebibytes)
+
+
+def audit_incremental(kind: servers.Kind, scale: Scale) -> Values:
+    """The same job, of that partition when it has grown by 1 %, beside one that reads all of it."""
+    return pipeline_incremental.measure(kind, scale.partition_mebibytes)
 
 
 def bulk_load(kind: servers.Kind, scale: Scale) -> Values:

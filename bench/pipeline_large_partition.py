@@ -38,9 +38,7 @@ def measure(kind: servers.Kind, mebibytes: int) -> Mapping[str, float]:
     :raises bench.tools.Missing: Without Spark.
     """
     assert isinstance(kind, servers.Fencepost), "it has no peers"
-    segment = mebibytes * (1 << 20) // SEGMENTS
-    configs = (*kind.configs, f"log.segment.bytes={segment}", "log.retention.ms=-1")
-    kind = dataclasses.replace(kind, durable=True, brokers=1, configs=configs)
+    kind = of_segments(kind, mebibytes)
     rates: dict[str, float] = {}
     peaks: list[float] = []
     with servers.launching() as launch:
@@ -67,18 +65,36 @@ def measure(kind: servers.Kind, mebibytes: int) -> Mapping[str, float]:
     }
 
 
+def of_segments(kind: servers.Fencepost, mebibytes: int) -> servers.Fencepost:
+    """One broker with files, whose segments are so large that so much is `SEGMENTS` of them."""
+    segment = mebibytes * (1 << 20) // SEGMENTS
+    configs = (*kind.configs, f"log.segment.bytes={segment}", "log.retention.ms=-1")
+    return dataclasses.replace(kind, durable=True, brokers=1, configs=configs)
+
+
 def write(server: servers.Server, mebibytes: int) -> None:
     """Produce so much to one partition, as an idempotent producer does."""
     server.create((pipeline_audit.TOPIC,), 1)
+    append(server, mebibytes)
+
+
+def append(server: servers.Server, mebibytes: int) -> None:
+    """Produce so much more to the partition."""
     batch = _Batches()
     rounds = mebibytes * (1 << 20) // len(batch.data)
     with server.connect_to_leader(pipeline_audit.TOPIC, 0) as connection:
-        for number in range(rounds):
+        first = _log_end(connection) // pipeline_audit.BATCH_RECORDS
+        for number in range(first, first + rounds):
             connection.ask(_request(batch.at(number)))
-        answer = connection.ask(wire.list_offsets_request(pipeline_audit.TOPIC, 0))
-    end = wire.decode_list_offsets(answer)
-    if end != rounds * pipeline_audit.BATCH_RECORDS:
-        raise wire.BadAnswer(f"the partition ends at {end} after {rounds} batches")
+        end = _log_end(connection)
+    if end != (first + rounds) * pipeline_audit.BATCH_RECORDS:
+        raise wire.BadAnswer(f"the partition ends at {end} after {first + rounds} batches")
+
+
+def _log_end(connection: wire.Connection) -> int:
+    return wire.decode_list_offsets(
+        connection.ask(wire.list_offsets_request(pipeline_audit.TOPIC, 0))
+    )
 
 
 class _Batches:

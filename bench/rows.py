@@ -153,6 +153,18 @@ ROWS: tuple[Row, ...] = (
         digits=2,
     ),
     Row(key="pipeline_large_partition_rss", title="audit: a 10 GiB partition, a task", unit="MiB"),
+    Row(
+        key="pipeline_incremental_bytes",
+        title="audit: bytes read after 1 % of new data",
+        unit="% of all",
+        digits=1,
+    ),
+    Row(
+        key="pipeline_incremental_time",
+        title="audit: task time after 1 % of new data",
+        unit="% of all",
+        digits=1,
+    ),
     Row(key="pipeline_load", title="load: 1 GB, exactly once", unit="MB/s", higher=True),
     Row(key="pipeline_sink", title="the Kafka connector's sink", unit="MB/s", higher=True),
     Row(
@@ -240,6 +252,8 @@ TARGETS = (
     Target(row="pipeline_audit_partitions", limit=60.0),
     Target(row="pipeline_large_partition_share", limit=1.7, at_least=True),
     Target(row="pipeline_large_partition_rss", limit=300.0),
+    Target(row="pipeline_incremental_bytes", limit=5.0),
+    Target(row="pipeline_incremental_time", limit=5.0),
     Target(row="pipeline_load_share", limit=0.6, at_least=True),
     *(Target(row=f"{verb}_p99", limit=10.0) for verb in VERBS),
 )

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench import pipeline_audit, pipeline_large_partition, pipeline_partitions, rows, servers
+from bench import (
+    pipeline_audit,
+    pipeline_incremental,
+    pipeline_large_partition,
+    pipeline_partitions,
+    rows,
+    servers,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +36,17 @@ def test_a_measurement_of_many_partitions(
     values = pipeline_partitions.measure(servers.Fencepost(), 5)
     assert values.keys() <= {row.key for row in rows.ROWS}
     assert all(value > 0 for value in values.values())
+
+
+def test_a_measurement_of_a_partition_that_has_grown(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline_incremental, "TURNS", 1)
+    monkeypatch.setattr(pipeline_large_partition, "SEGMENTS", 5)
+    values = pipeline_incremental.measure(servers.Fencepost(), 6)
+    assert values.keys() <= {row.key for row in rows.ROWS}
+    assert 0 < values["pipeline_incremental_bytes"] < 100
+    assert values["pipeline_incremental_time"] > 0
 
 
 def test_a_measurement_of_one_partition(
