@@ -29,6 +29,7 @@ from bench import (
     load,
     process,
     profiling,
+    projection,
     report,
     rounds,
     servers,
@@ -37,6 +38,7 @@ from bench import (
 from bench.results import OURS, Results
 
 PAGE = tools.HERE.parent / "docs" / "performance.md"
+AUDIT_PAGE = tools.HERE.parent / "docs" / "audit.md"
 TOUCHED = 6 << 30
 """Bytes of memory touched before the first measurement: more than any server and its client."""
 
@@ -74,7 +76,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, help="write every value to this file")
     parser.add_argument(
-        "--no-write", action="store_true", help="keep nothing, and leave docs/performance.md alone"
+        "--no-write", action="store_true", help="keep nothing, and leave the pages alone"
     )
     parser.set_defaults(command="bench")
     commands = parser.add_subparsers(dest="command")
@@ -143,6 +145,7 @@ def measured(
         options.json.write_text(json.dumps(results.values, indent=1))
     if not options.no_write:
         keep(options, results)
+        write_projection(options, results)
     complete = options.full and not options.only and not options.quick
     complete = complete and len(kinds) == len(servers.KINDS) and options.baseline is None
     if complete and not results.failed and not options.no_write:
@@ -150,6 +153,18 @@ def measured(
         say(f"written to {PAGE.name}")
     worse = options.baseline is not None and worse_than_baseline(results)
     return 1 if results.failed or worse else 0
+
+
+def write_projection(options: argparse.Namespace, results: Results) -> None:
+    """Into the page of the audit, where all that it is made of was measured in one whole run."""
+    slopes = projection.Slopes.of(results)
+    if slopes is None or options.quick:
+        return
+    date = dt.datetime.now(dt.UTC).date().isoformat()
+    head = f"By slopes measured on {date}; {report.machine()}."
+    text = projection.page(slopes, projection.PETABYTE, head)
+    report.write(AUDIT_PAGE, text, projection.BEGIN, projection.END)
+    say(f"written to {AUDIT_PAGE.name}")
 
 
 def most(kind: servers.Kind, options: argparse.Namespace) -> int:

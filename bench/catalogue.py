@@ -162,7 +162,23 @@ FIGURES = (
     Figure(
         name="audit-partitions",
         measure=figures.audit_partitions,
-        rows=("pipeline_audit_partitions",),
+        rows=(
+            "pipeline_audit_partitions",
+            "pipeline_audit_partition_core",
+            "pipeline_audit_summary",
+        ),
+        peers=(),
+        long=True,
+    ),
+    Figure(
+        name="audit-scan",
+        measure=figures.audit_scan,
+        rows=(
+            "pipeline_scan_headers",
+            "pipeline_scan_records",
+            "pipeline_parse_records",
+            "pipeline_scan_kept",
+        ),
         peers=(),
         long=True,
     ),

@@ -27,6 +27,7 @@ from bench import (
     pipeline_large_partition,
     pipeline_load,
     pipeline_partitions,
+    pipeline_scan,
     process,
     servers,
     simulation,
@@ -59,6 +60,7 @@ class Scale:
     file_records: int = 1 << 20
     audit_records: int = 976_640  # a gigabyte
     audit_partitions: int = 20_000
+    scanned_mebibytes: int = 1_024
     partition_mebibytes: int = 10_240
     load_records: int = 976_640
     request_bytes: int = 1_000_000
@@ -84,6 +86,7 @@ QUICK = Scale(
     file_records=1 << 17,
     audit_records=97_664,
     audit_partitions=2_000,
+    scanned_mebibytes=128,
     partition_mebibytes=1_024,
     load_records=97_664,
     request_bytes=100_000,
@@ -310,6 +313,11 @@ def audit(kind: servers.Kind, scale: Scale) -> Values:
 def audit_partitions(kind: servers.Kind, scale: Scale) -> Values:
     """The same job where there are many small partitions."""
     return pipeline_partitions.measure(kind, scale.audit_partitions)
+
+
+def audit_scan(kind: servers.Kind, scale: Scale) -> Values:
+    """What a core reads of segments, without Spark."""
+    return pipeline_scan.measure(kind, scale.scanned_mebibytes)
 
 
 def audit_large_partition(kind: servers.Kind, scale: Scale) -> Values:

@@ -28,6 +28,8 @@ from fencepost.protocol.messages.produce import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from fencepost.pipeline.audit.job import AuditResult
+
 TOPIC: Final = "audited"
 PARTITIONS: Final = 4
 BATCH_RECORDS: Final = 16
@@ -52,7 +54,7 @@ def measure(kind: servers.Kind, records: int) -> Mapping[str, float]:
             written = write(server, records)
         folder = launch.directory / "data"
         megabytes = sum(log.stat().st_size for log in folder.glob("*/*/*.log")) / 1e6
-        ways: dict[str, Callable[[], None]] = {
+        ways: dict[str, Callable[[], object]] = {
             "pipeline_audit_batches": lambda: audit(spark, folder, "batches"),
             "pipeline_audit_records": lambda: audit(spark, folder, "records"),
             "pipeline_read_records": lambda: read(spark, folder, written),
@@ -84,8 +86,11 @@ def write(server: servers.Server, records: int) -> int:
     return rounds * BATCH_RECORDS * PARTITIONS
 
 
-def audit(spark: SparkSession, folder: Path, level: str) -> None:
-    """:raises bench.wire.BadAnswer: When it finds something."""
+def audit(spark: SparkSession, folder: Path, level: str) -> AuditResult:
+    """Follow all rules.
+
+    :raises bench.wire.BadAnswer: When it finds something.
+    """
     from fencepost.pipeline.audit.job import AuditOptions
     from fencepost.pipeline.audit.job import audit as run
     from fencepost.pipeline.datasource.schemas import Level
@@ -95,6 +100,7 @@ def audit(spark: SparkSession, folder: Path, level: str) -> None:
         raise wire.BadAnswer(
             f"the audit found {findings.violation_count} violations where there are none"
         )
+    return findings
 
 
 def read(spark: SparkSession, folder: Path, records: int) -> None:
@@ -127,7 +133,7 @@ def random_batch() -> bytes:
     return bytes(encode_records([NewRecord(timestamp=now_ms, value=value) for value in values]))
 
 
-def _seconds(way: Callable[[], None]) -> float:
+def _seconds(way: Callable[[], object]) -> float:
     begin = time.perf_counter()
     way()
     return time.perf_counter() - begin

@@ -80,15 +80,13 @@ def write(server: servers.Server, mebibytes: int) -> None:
 
 def append(server: servers.Server, mebibytes: int) -> None:
     """Produce so much more to the partition."""
-    batch = _Batches()
-    rounds = mebibytes * (1 << 20) // len(batch.data)
     with server.connect_to_leader(pipeline_audit.TOPIC, 0) as connection:
-        first = _log_end(connection) // pipeline_audit.BATCH_RECORDS
-        for number in range(first, first + rounds):
-            connection.ask(_request(batch.at(number)))
+        batches = Batches(_log_end(connection))
+        for _ in range(mebibytes * (1 << 20) // len(batches.data)):
+            connection.ask(_request(batches.next()))
         end = _log_end(connection)
-    if end != (first + rounds) * pipeline_audit.BATCH_RECORDS:
-        raise wire.BadAnswer(f"the partition ends at {end} after {first + rounds} batches")
+    if end != batches.offset:
+        raise wire.BadAnswer(f"the partition ends at {end}, and not at {batches.offset}")
 
 
 def _log_end(connection: wire.Connection) -> int:
@@ -97,19 +95,23 @@ def _log_end(connection: wire.Connection) -> int:
     )
 
 
-class _Batches:
-    """One batch after the other of a producer: all that differs are their sequence numbers."""
+class Batches:
+    """One batch after the other of an idempotent producer: only their sequence numbers differ.
 
-    def __init__(self) -> None:
+    :ivar offset: Where the next one begins.
+    """
+
+    def __init__(self, offset: int = 0) -> None:
         self.data = bytearray(pipeline_audit.random_batch())
         self.data[_PRODUCER_AT : _PRODUCER_AT + 10] = _PRODUCER.to_bytes(8) + bytes(2)
+        self.offset = offset
 
-    def at(self, number: int) -> bytes:
-        """The batch of a number."""
-        sequence = number * pipeline_audit.BATCH_RECORDS
-        self.data[_SEQUENCE_AT : _SEQUENCE_AT + 4] = sequence.to_bytes(4)
+    def next(self) -> bytes:
+        """The next one."""
+        self.data[_SEQUENCE_AT : _SEQUENCE_AT + 4] = self.offset.to_bytes(4)
         checksum = crc32c(memoryview(self.data)[_CHECKSUMMED_AT:])
         self.data[_CHECKSUMMED_AT - 4 : _CHECKSUMMED_AT] = checksum.to_bytes(4)
+        self.offset += pipeline_audit.BATCH_RECORDS
         return bytes(self.data)
 
 

@@ -143,6 +143,17 @@ ROWS: tuple[Row, ...] = (
     Row(key="pipeline_audit_records", title="audit: records of 1 GB", unit="MB/s", higher=True),
     Row(key="pipeline_audit_partitions", title="audit: 20,000 small partitions", unit="s"),
     Row(
+        key="pipeline_audit_partition_core",
+        title="audit: a small partition, of a core",
+        unit="ms",
+        digits=2,
+    ),
+    Row(key="pipeline_audit_summary", title="audit: a partition, to the driver", unit="bytes"),
+    Row(key="pipeline_scan_headers", title="audit: headers, a core", unit="MB/s", higher=True),
+    Row(key="pipeline_scan_records", title="audit: records, a core", unit="MB/s", higher=True),
+    Row(key="pipeline_parse_records", title="parsing records, a core", unit="MB/s", higher=True),
+    Row(key="pipeline_scan_kept", title="audit: rows that are left of a partition", unit="KB"),
+    Row(
         key="pipeline_large_partition", title="audit: a 10 GiB partition", unit="MB/s", higher=True
     ),
     Row(
@@ -250,6 +261,8 @@ TARGETS = (
     Target(row="pipeline_audit_batches", limit=700.0, at_least=True),
     Target(row="pipeline_audit_records", limit=300.0, at_least=True),
     Target(row="pipeline_audit_partitions", limit=60.0),
+    Target(row="pipeline_audit_partition_core", limit=6.0),
+    Target(row="pipeline_scan_headers", limit=1_500.0, at_least=True),
     Target(row="pipeline_large_partition_share", limit=1.7, at_least=True),
     Target(row="pipeline_large_partition_rss", limit=300.0),
     Target(row="pipeline_incremental_bytes", limit=5.0),
