@@ -14,8 +14,9 @@ import httpx
 import pytest
 
 from fencepost.testing import Cluster
-from fencepost.verbs.bodies import FaultAction, TierFaultBody
+from fencepost.verbs.bodies import TierFaultBody
 from fencepost.verbs.catalogue import CATALOGUE, VERBS
+from fencepost.verbs.fault_bodies import FaultAction
 from tests.four_ways.meeting import TOPIC, Json
 from tests.four_ways.row import Given, Row
 from tests.four_ways.rows import ROWS

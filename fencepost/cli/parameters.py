@@ -13,8 +13,9 @@ from typing import Annotated, Final, Literal, Union, get_args, get_origin
 
 from msgspec import Struct
 
-from fencepost.verbs.bodies import Body, FaultAction
+from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import PATH_TYPES, Verb
+from fencepost.verbs.fault_bodies import FaultAction
 from fencepost.verbs.model import FieldInfo, Model
 
 ALWAYS: Final = "always"

@@ -36,10 +36,9 @@ from fencepost.verbs.answers.cluster import (
     ClusterState,
     EventState,
     ExchangeState,
-    FaultState,
-    TierFaultState,
     TimelineState,
 )
+from fencepost.verbs.answers.faults import FaultState, TierFaultState
 from fencepost.verbs.answers.groups import GroupsState, GroupState
 from fencepost.verbs.answers.records import ExpectedRecords, ProducedRecords, RecordsState
 from fencepost.verbs.answers.topics import (

@@ -16,7 +16,8 @@ from fencepost.cli.parameters import ALWAYS, Kind, Parameter
 from fencepost.cli.serve_options import Option
 from fencepost.cli.usage_errors import InvalidUsage
 from fencepost.protocol.lookup import api_names, error_names
-from fencepost.verbs.answers.cluster import ClusterState, FaultState, TierFaultState
+from fencepost.verbs.answers.cluster import ClusterState
+from fencepost.verbs.answers.faults import FaultState, TierFaultState
 from fencepost.verbs.answers.groups import GroupsState
 from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS, Verb

@@ -19,7 +19,7 @@ from fencepost.protocol.lookup import (
     find_error,
     suggestion,
 )
-from fencepost.verbs.answers.cluster import FaultState
+from fencepost.verbs.answers.faults import FaultState
 from fencepost.verbs.answers.groups import GroupsState
 from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.answers.transactions import TransactionsState

@@ -26,7 +26,8 @@ from fencepost.cli.typer_options import (
     topics,
 )
 from fencepost.verbs.answers import Answer
-from fencepost.verbs.answers.cluster import ClusterState, EventState, FaultState
+from fencepost.verbs.answers.cluster import ClusterState, EventState
+from fencepost.verbs.answers.faults import FaultState
 from fencepost.verbs.answers.topics import PartitionState, TopicState
 from fencepost.verbs.answers.transactions import TransactionsState, TransactionState
 from fencepost.verbs.catalogue import VERBS

@@ -64,7 +64,7 @@ POLICY: Final = (
 @cache
 def page() -> str:
     """The page, with the lists of the server that its script needs."""
-    from fencepost.verbs.bodies import FaultAction
+    from fencepost.verbs.fault_bodies import FaultAction
 
     lists = {
         '["the kinds of events"]': list(Kind),

@@ -13,8 +13,9 @@ from fencepost.control.asgi import Request
 from fencepost.control.routing import listening, serves, wait_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers import Done
-from fencepost.verbs.answers.cluster import FaultState
-from fencepost.verbs.bodies import FaultBody, HitsFilter
+from fencepost.verbs.answers.faults import FaultState
+from fencepost.verbs.bodies import HitsFilter
+from fencepost.verbs.fault_bodies import FaultBody
 
 
 def read_rule(cluster: Cluster, body: FaultBody) -> FaultRule:

@@ -19,7 +19,7 @@ from fencepost.control.routing import listening, serves
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.tier.object_store import TierError
 from fencepost.verbs.answers import Done
-from fencepost.verbs.answers.cluster import TierFaultState
+from fencepost.verbs.answers.faults import TierFaultState
 from fencepost.verbs.answers.topics import LocalDeletion, RemoteSegmentState, RemoteState, TierState
 from fencepost.verbs.bodies import TierBody, TierFaultBody
 

@@ -10,9 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias, TypeVar
 from msgspec import Meta, field
 
 from fencepost.broker.controller import Fence
-from fencepost.broker.faults import kinds
 from fencepost.protocol.topic_text import config_pairs, topic_fields
-from fencepost.verbs.derived import Derived, given_action, given_fault, given_record
 from fencepost.verbs.model import Before, Checked, Examples, Says
 from fencepost.verbs.problems import InvalidModel, Problem
 from fencepost.verbs.reading import read_checked
@@ -23,7 +21,7 @@ Listed: TypeAlias = tuple[T, ...]
 
 MAX_FETCHES: Final = 1000
 MAX_LISTED: Final = 4096
-MAX_DELAY_MS: Final = kinds.MAX_DELAY_MS
+MAX_DELAY_MS: Final = 24 * 3600 * 1000
 DEFAULT_TIMEOUT_MS: Final = 10_000
 MAX_ADVANCE_MS: Final = 31 * 24 * 3600 * 1000
 """A month: brokers do something every few seconds, and nothing else happens until all is done."""
@@ -140,8 +138,11 @@ class KillBody(Body):
     examples: ClassVar[Examples] = [{}, {"fence": "never"}]
 
 
-def _require_utf8(given: object) -> None:
-    """JSON can write half of a surrogate pair, which is no text."""
+def require_utf8(given: object) -> None:
+    """Refuse half of a surrogate pair, which JSON can write, and which is no text.
+
+    :raises ValueError: Where a text has one.
+    """
     try:
         if isinstance(given, str):
             given.encode()
@@ -214,7 +215,7 @@ class TierFaultBody(Body):
         """Refuse a message that is none, or that no answer could carry."""
         if name == "error" and value == "":
             raise ValueError("say something, or true")
-        _require_utf8(value)
+        require_utf8(value)
 
     def check(self) -> None:
         """It has an effect."""
@@ -228,89 +229,6 @@ class TierFaultBody(Body):
 
 
 # -- faults -------------------------------------------------------------------------------------
-
-
-@given_action()
-class FaultAction(Derived, Body):
-    """The effect on a request that a fault hits: exactly one of these."""
-
-    @classmethod
-    def read_first(cls, given: object) -> object:
-        """``"drop"`` means ``{"drop": true}``."""
-        if not isinstance(given, str):
-            return given
-        if given not in cls.model_fields:
-            raise ValueError(
-                f"there is no action {given!r}; there are {', '.join(cls.model_fields)}"
-            )
-        if given not in cls.words():
-            raise ValueError(f"{given} needs a value")
-        return {given: True}
-
-    def check(self) -> None:
-        """It is one action."""
-        if len(self.model_fields_set) != 1 or None in self.model_dump(exclude_unset=True).values():
-            kinds = ", ".join(type(self).model_fields)
-            raise ValueError(f"name exactly one action of {kinds}")
-
-    @classmethod
-    def words(cls) -> tuple[str, ...]:
-        """The kinds that have no value but true, and so may be given by name alone."""
-        flag = Literal[True] | None
-        return tuple(name for name, each in cls.model_fields.items() if each.annotation == flag)
-
-
-class SelectorsBody(Derived, Body):
-    """What selects requests: all of it must match."""
-
-    @classmethod
-    def check_field(cls, _name: str, value: object) -> None:
-        """Refuse text that no request can carry."""
-        _require_utf8(value)
-
-    def check(self) -> None:
-        """A partition is one of a topic."""
-        if self.partition is not None and self.topic is None:
-            raise ValueError("partition: name its topic too")
-
-
-@given_record()
-class SelectedRecord(Derived, Body):
-    """A record, by its key, its value or a header; all that is given must be equal."""
-
-    @classmethod
-    def check_field(cls, _name: str, value: object) -> None:
-        """Refuse text that no record can carry."""
-        for each in value if isinstance(value, tuple) else (value,):
-            _require_utf8(each)
-
-    def check(self) -> None:
-        """It selects."""
-        if not any(value is not None for _, value in self):
-            raise ValueError("name a key, a value or a header")
-
-
-@given_fault(FaultAction, SelectedRecord)
-class FaultBody(SelectorsBody):
-    """A fault: which requests it hits, and its effect. All selectors must match."""
-
-    def check(self) -> None:
-        """It has one effect, or several."""
-        super().check()
-        if (self.action is None) is (self.sequence is None):
-            raise ValueError("name an action, or a sequence of several")
-
-    examples: ClassVar[Examples] = [
-        {"api": "Produce", "topic": "orders", "action": {"error": "NOT_ENOUGH_REPLICAS"}},
-        {"api": "Fetch", "client_id": "checkout", "count": None, "action": {"delay": 200}},
-        {"api": "Produce", "after": 2, "action": {"disconnect": "after"}},
-        {
-            "api": ["Produce", "Fetch"],
-            "record": {"key": "17", "header": ["type", "order"]},
-            "sequence": [{"error": "NOT_LEADER_OR_FOLLOWER"}, {"pass": True}],
-        },
-        {"api": "*", "broker": 1, "action": {"refuse": True}},
-    ]
 
 
 class HitsFilter(Body):

@@ -4,8 +4,9 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from fencepost.verbs.bodies import Body, SelectedRecord, SelectorsBody
+from fencepost.verbs.bodies import Body
 from fencepost.verbs.derived import given_selectors
+from fencepost.verbs.fault_bodies import SelectedRecord, SelectorsBody
 from fencepost.verbs.model import Examples, Says
 
 _Number = Annotated[int, Meta(ge=0)]

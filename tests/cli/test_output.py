@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from fencepost.cli.output import GOOD, Table, Text, line, plain_lines
-from fencepost.verbs.answers.cluster import FaultState
+from fencepost.verbs.answers.faults import FaultState
 from tests.cli.shell import Shell, produce
 from tests.cli.terminal import shown, without_escapes
 from tests.harness.fake_control_api import FakeControlApi, ok

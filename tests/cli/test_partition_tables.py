@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.verbs.answers.cluster import TierFaultState
+from fencepost.verbs.answers.faults import TierFaultState
 from fencepost.verbs.answers.topics import CompactionState, PartitionState, TierState
 from tests.cli.shell import Shell
 from tests.harness.fake_control_api import FakeControlApi, ok

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import iter_headers
-from fencepost.verbs.bodies import FaultBody
+from fencepost.verbs.fault_bodies import FaultBody
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Remote
 from tests.clients.faults import CLIENTS

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fencepost.verbs.bodies import FaultBody
+from fencepost.verbs.fault_bodies import FaultBody
 from tests.clients.faults import CASES, CLIENTS, Case, Told
 from tests.clients.grounds import Ground, Stand, append, stored
 from tests.harness.served_cluster import unique

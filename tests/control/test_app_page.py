@@ -14,7 +14,7 @@ import pytest
 
 from fencepost.broker.core.events import Kind
 from fencepost.client import Client, NewRecord, Partition, TransactionalProducer
-from fencepost.verbs.bodies import FaultAction
+from fencepost.verbs.fault_bodies import FaultAction
 from tests.control.test_routes_groups import join
 from tests.harness.control_client import Json, ok
 from tests.harness.typed_client import produce

@@ -10,7 +10,7 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.faults.kinds import KINDS
 from fencepost.broker.faults.registry import Fault
 from fencepost.control.routes_faults import fault_state, read_rule
-from fencepost.verbs.bodies import FaultAction, FaultBody
+from fencepost.verbs.fault_bodies import FaultAction, FaultBody
 from fencepost.verbs.problems import InvalidModel
 from tests.harness.driver import Driver
 

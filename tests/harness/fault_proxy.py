@@ -28,7 +28,7 @@ from fencepost.protocol.codec import (
 )
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.frames import RequestHeader, read_header, skip_tags
-from fencepost.verbs.bodies import FaultBody
+from fencepost.verbs.fault_bodies import FaultBody
 
 if TYPE_CHECKING:
     from collections.abc import Callable

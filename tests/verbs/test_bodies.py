@@ -10,7 +10,6 @@ import pytest
 from fencepost.verbs.bodies import (
     Body,
     ElectBody,
-    FaultBody,
     HitsFilter,
     HoldBody,
     IsolateBody,
@@ -23,6 +22,7 @@ from fencepost.verbs.bodies import (
     TraceWait,
 )
 from fencepost.verbs.catalogue import VERBS
+from fencepost.verbs.fault_bodies import FaultBody
 from fencepost.verbs.problems import InvalidModel
 from fencepost.verbs.remote import Refused, validate_body
 

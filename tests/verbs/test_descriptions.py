@@ -6,8 +6,9 @@ import sys
 
 from fencepost.control.openapi import description
 from fencepost.verbs.answers.topics import PartitionState, ReplicaState
-from fencepost.verbs.bodies import FaultBody, TraceQuery, TraceWait
+from fencepost.verbs.bodies import TraceQuery, TraceWait
 from fencepost.verbs.descriptions import field_description
+from fencepost.verbs.fault_bodies import FaultBody
 from fencepost.verbs.model_schema import model_schema
 from tests.harness.run import run
 
