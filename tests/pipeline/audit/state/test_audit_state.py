@@ -116,7 +116,8 @@ def whole(left: Left) -> tuple[object, ...]:
     directories = check_directories(read_listings(data))
     violations = [*directories.violations, *(row for each in found for row in each.violations)]
     summaries = tuple(each.summary for each in found)
-    return summaries, sorted(map(str, violation_table(violations).to_pylist()))
+    told = violation_table(violations).select(VIOLATION_SCHEMA.names)
+    return summaries, sorted(map(str, told.to_pylist()))
 
 
 def rules(found: AuditResult) -> set[object]:
