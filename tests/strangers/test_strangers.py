@@ -76,7 +76,7 @@ CHANGES: Final = (
     ),
     Change(
         name="new_api",
-        files=3,
+        files=4,
         checks=(
             "tests/broker/handlers/test_share_group_describe.py",
             "tests/protocol/test_apis.py",
