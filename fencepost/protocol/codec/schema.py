@@ -16,7 +16,7 @@ definitions.
 import importlib
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
+from pkgutil import get_data
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from msgspec import NODEFAULT, Struct
@@ -110,9 +110,10 @@ _Lines = dict[str, list[_StructLine]]
 @cache
 def _read_lines(name: str) -> dict[str, _Lines]:
     """The lines of an API by side."""
-    path = Path(messages.__path__[0]) / f"{name}.txt"
+    content = get_data(messages.__name__, f"{name}.txt")
+    assert content is not None, "the package was imported without a loader"
     sides: dict[str, _Lines] = {"request": {}, "response": {}}
-    for line in path.read_text("utf-8").splitlines():
+    for line in content.decode().splitlines():
         side, struct, versions, flexible, *fields = line.split(" ")
         first, _, last = versions.partition("-")
         read = _StructLine(int(first), int(last), flexible == "flexible", tuple(fields))
