@@ -42,7 +42,7 @@ class SegmentSide:
     batches: Batches
     """By offset. Where its object was not read, one for each leader epoch of its metadata."""
     epochs: tuple[EpochEntry, ...]
-    """By its metadata."""
+    """By its metadata, without what can't be."""
     is_read: bool
     """Whether its object was read."""
 
@@ -51,7 +51,7 @@ class SegmentSide:
         """One copy's."""
         return cls(
             batches=copy.batches if is_read else _batches_of_metadata(copy.segment),
-            epochs=tuple(EpochEntry(*entry) for entry in copy.segment.epochs),
+            epochs=tuple(EpochEntry(*entry) for entry in copy.segment.epochs if min(entry) >= 0),
             is_read=is_read,
         )
 

@@ -323,6 +323,13 @@ def test_a_tier_with_an_older_lineage_parts_segment_by_segment() -> None:
     assert ranges(pair(lineage, 1, None)) == [("diverging", 2, 45, 50), ("beyond_end", 2, 50, 60)]
 
 
+def test_epochs_in_the_tier_that_can_not_be_count_for_nothing() -> None:
+    rows = written(1, (1, 10, 20)) + in_tier("x", *written(1, (1, 0, 10)))
+    there = [copied("x", 0, 9, (-1, 0), (0, -5), (1, 0))]
+    (lineage,) = lineages(rows, replica(1, epochs=((1, 0),), log_start=0), tier=there)
+    assert not lineage.parts
+
+
 def test_the_tier_parts_where_its_first_segment_does() -> None:
     rows = written(1, (1, 0, 40), (2, 40, 70))
     rows += in_tier("a", *written(1, (1, 40, 50))) + in_tier("b", *written(1, (1, 50, 60)))
