@@ -184,6 +184,7 @@ def test_checkpoints_that_name_what_is_deleted(tmp_path: Path) -> None:
         for topic in ("t", "u"):
             made.create(topic)
             made.produce(topic, 6)
+        wait_until("it is checkpointed", lambda: is_checkpointed(made, "t"))
         delete(made, "t")
         for _ in range(2):  # a start removes what waits for it
             made.stop()
