@@ -52,6 +52,8 @@ def _run(folder: Path, name: str, tests: int, workers: int) -> float:
     folder.mkdir()
     (folder / "test_suite.py").write_text(_SUITE.format(fixture=_FIXTURES[name], tests=tests))
     plugins = ["-p", "no:cacheprovider", "-p", "fencepost.testing"]
+    # Else pytest deletes what other runs have left, which may take longer than all of its tests.
+    plugins += ["--basetemp", str(folder / "base")]
     if workers:
         plugins += ["-p", "xdist", "-n", str(workers)]
     begin = time.perf_counter()

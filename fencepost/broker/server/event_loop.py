@@ -113,7 +113,7 @@ class LoopDriver:
 
 POLL_NS: Final = 60_000
 """How long the loop polls after the last bytes, in nanoseconds."""
-YOUNG_NS: Final = 50_000_000
+YOUNG_NS: Final = 5_000_000
 """How often young garbage is collected while it polls."""
 
 
