@@ -324,7 +324,7 @@ def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -
         is_any_text=Literal[True] in types and str in types,
         may_be_always=NoneType in types and default is not None,
         is_required=is_required,
-        default=None if default is None or kind is Kind.FLAG else str(default),
+        default=None if default in (None, ()) or kind is Kind.FLAG else str(default),
         negates=kind is Kind.FLAG and default is True,
         info=field,
     )

@@ -46,12 +46,14 @@ from fencepost.verbs.bodies import (
     IsolateBody,
     KillBody,
     NewTopicBody,
+    ResetBody,
     StepBody,
 )
 
 _HOLD: Final = HoldBody()
 _STEP: Final = StepBody()
 _KILL: Final = KillBody()
+_RESET: Final = ResetBody()
 
 
 @serves("healthz")
@@ -268,6 +270,13 @@ async def advance_clock(server: Server, body: AdvanceBody) -> ClockState:
 
 
 @serves("reset")
-async def reset(server: Server) -> Done:
-    await server.reset()
+async def reset(server: Server, body: ResetBody = _RESET) -> Done:
+    def create_topics() -> None:
+        for topic in body.all_topics():
+            try:
+                _create_topic(server.cluster, topic)
+            except ControllerError as error:
+                raise ControllerError(error.code, f"topic {topic.name}: {error}") from None
+
+    await server.reset(create_topics)
     return Done()

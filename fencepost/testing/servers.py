@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import pytest
 from msgspec import Struct, field
 
+from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.topic_text import config_texts, topic_fields
 from fencepost.verbs import serving
 from fencepost.verbs.bodies import Listed, NewTopicBody
@@ -103,14 +104,16 @@ class ServerPool:
         :raises CannotServe: When it does not come up.
         :raises VerbError: When a topic can't be created.
         """
-        server = self._kept.pop(wanted.server_key, None)
-        if server is None or not _is_reset(server):
-            server = self._start(wanted)
-        self._kept[wanted.server_key] = server
+        server = self._kept.get(wanted.server_key)
+        is_reset = server is not None and _is_reset(server, wanted)
+        if server is None or not is_reset:
+            self._kept[wanted.server_key] = server = self._start(wanted)
+        self._kept.move_to_end(wanted.server_key)
         if len(self._kept) > MAX_KEPT:
             _, oldest = self._kept.popitem(last=False)
             _stop([oldest])
-        _create_topics(server.cluster, wanted)
+        if not is_reset:
+            _create_topics(server.cluster, wanted)
         return server
 
     def dedicated(self, wanted: ClusterOptions) -> Server:
@@ -157,10 +160,26 @@ def _import_cluster() -> None:
         import_module(f"fencepost.testing.{name}")
 
 
-def _is_reset(server: Server) -> bool:
+def _is_reset(server: Server, wanted: ClusterOptions) -> bool:
+    """Reset a process, unless it is of no use any more: the last test may have ended it.
+
+    A client of that test may run on. The topics come with the reset, so that it can't have the
+    broker create one of the same name before.
+
+    :raises VerbError: When a topic can't be created.
+    """
+    from fencepost.verbs.remote import Refused, Unreachable  # there is a cluster, hence its methods
+
     try:
-        server.serving.reset()
-    except serving.CannotServe:  # it has ended, perhaps by the hand of the last test
+        if wanted.topics:
+            server.cluster.reset(topics=[topic.model_dump() for topic in wanted.topics])
+        else:
+            server.serving.reset()
+    except (serving.CannotServe, Unreachable):
+        return False
+    except Refused as error:
+        if error.code != ErrorCode.BROKER_NOT_AVAILABLE.name:  # its port is another process's
+            raise
         return False
     return True
 

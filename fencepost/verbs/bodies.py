@@ -97,6 +97,38 @@ class NewTopicBody(Body):
     ]
 
 
+GivenTopic: TypeAlias = str | NewTopicBody
+"""A topic to create; a text is its name, or what ``serve --topic`` takes."""
+
+
+class ResetBody(Body):
+    """What a cluster has after a reset."""
+
+    topics: Annotated[Listed[GivenTopic], Meta(max_length=MAX_LISTED)] = ()
+    """Topics that are created before any request is answered, each as an object, or as text:
+    ``orders:3:2,retention.ms=1000``. A client that is still connected can't create them first.
+    Where one is refused, the cluster has been reset, and has those before it."""
+
+    def check(self) -> None:
+        """All can be read."""
+        self.all_topics()
+
+    def all_topics(self) -> tuple[NewTopicBody, ...]:
+        """The topics, however they are given.
+
+        :raises ValueError: When a text is none.
+        """
+        return tuple(
+            NewTopicBody.model_validate({"name": each}) if isinstance(each, str) else each
+            for each in self.topics
+        )
+
+    examples: ClassVar[Examples] = [
+        {},
+        {"topics": [{"name": "orders", "partitions": 3, "replication_factor": 3}]},
+    ]
+
+
 class ElectBody(Body):
     """An election."""
 

@@ -153,9 +153,18 @@ class Verbs:
 
     def reset(
         self,
+        *,
+        topics: Sequence[str | Mapping[str, object]] = (),
     ) -> Done:
         """Forget all topics, records, groups, configs, faults and the journal; keep the ports."""
-        return self.remote.call(VERBS["reset"], Done, {}, {})
+        return self.remote.call(
+            VERBS["reset"],
+            Done,
+            {},
+            {
+                "topics": topics,
+            },
+        )
 
     def topics(
         self,
@@ -1098,9 +1107,18 @@ class AsyncVerbs:
 
     async def reset(
         self,
+        *,
+        topics: Sequence[str | Mapping[str, object]] = (),
     ) -> Done:
         """Forget all topics, records, groups, configs, faults and the journal; keep the ports."""
-        return await self.remote.call(VERBS["reset"], Done, {}, {})
+        return await self.remote.call(
+            VERBS["reset"],
+            Done,
+            {},
+            {
+                "topics": topics,
+            },
+        )
 
     async def topics(
         self,

@@ -101,10 +101,10 @@ async def test_a_wrong_method_is_told_which_are_right(control: httpx.AsyncClient
 
 
 async def test_a_bug_is_answered_in_the_same_form(server: Server) -> None:
-    async def fail() -> None:
+    async def fail(_prepare: object) -> None:
         raise RuntimeError("on purpose")
 
-    server.reset = fail  # type: ignore[method-assign]  # a bug to be
+    server.reset = fail  # type: ignore[method-assign, assignment]  # a bug to be
     transport = httpx.ASGITransport(create_app(server), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://control") as client:
         status, code, message = await refused(client, "POST", "/v1/reset")

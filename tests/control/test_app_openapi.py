@@ -265,6 +265,7 @@ async def test_examples_of_bodies_are_accepted(control: httpx.AsyncClient, docum
         "AdvanceBody": ["/v1/clock/advance"],
         "FaultBody": ["/v1/faults"],
         "TierFaultBody": ["/v1/tier/faults"],
+        "ResetBody": ["/v1/reset"],
     }
     # Of a topic with a tier; a part of others; of a group with members; of requests to verify; of
     # transactions.

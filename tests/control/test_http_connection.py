@@ -138,7 +138,7 @@ async def test_a_request_that_never_ends_does_not_keep_the_cluster_from_stopping
     monkeypatch.setattr(http_server, "GRACE_S", 0.01)
     entered = asyncio.Event()
 
-    async def never() -> None:
+    async def never(_prepare: object) -> None:
         entered.set()
         await asyncio.Event().wait()
 

@@ -16,7 +16,7 @@ from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from fencepost.protocol.messages.metadata import MetadataRequest
+from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from fencepost.storage.log.interface import Log
 from tests.harness.control_client import ok
 from tests.harness.in_process_server import make_cluster, make_server, sockets
@@ -66,6 +66,51 @@ async def test_first_topics_are_back_empty() -> None:
         state = await ok(control, "GET", "/v1/topics/first/partitions/0")
         assert (state["leader"], state["isr"], state["high_watermark"]) == (2, [2, 1], 0)
     await server.stop()
+
+
+async def test_topics_come_before_those_that_a_client_would_create(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    topics = [{"name": "orders", "assignments": [[3, 1, 2]]}, "plain:5"]
+    request = MetadataRequest(topics=(MetadataRequestTopic(name="orders"),))
+    answered = 0
+
+    async def ask_again_and_again() -> None:
+        nonlocal answered
+        async with kafka(server, 1) as client:
+            await client.ask("api_versions", 0, ApiVersionsRequest())
+            while True:
+                await client.ask("metadata", 12, request)
+                answered += 1
+
+    asking = asyncio.create_task(ask_again_and_again())
+    try:
+        for _ in range(20):
+            before = answered
+            while answered == before:
+                await asyncio.sleep(0)
+            await ok(control, "POST", "/v1/brokers/3/stop")  # it takes a while to accept again
+            assert await ok(control, "POST", "/v1/reset", {"topics": topics}) == {}
+            orders, plain = await ok(control, "GET", "/v1/topics")
+            assert (orders["partitions"], orders["replication_factor"]) == (1, 3)
+            assert (plain["name"], plain["partitions"]) == ("plain", 5)
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+
+async def test_a_topic_that_is_refused_leaves_a_cluster_that_serves(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    await ok(control, "POST", "/v1/topics", {"name": "old"})
+    await ok(control, "POST", "/v1/brokers/3/stop")
+    answer = await control.post("/v1/reset", json={"topics": ["good:2", "wrong:1:4", "good:3"]})
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "INVALID_REPLICATION_FACTOR"
+    assert answer.json()["message"].startswith("topic wrong: Unable to replicate")
+    assert [each["name"] for each in await ok(control, "GET", "/v1/topics")] == ["good"]
+    async with kafka(server, 3) as client:
+        await client.ask("api_versions", 0, ApiVersionsRequest())
 
 
 async def test_whoever_waits_is_answered(server: Server, control: httpx.AsyncClient) -> None:

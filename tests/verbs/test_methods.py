@@ -47,6 +47,7 @@ GIVEN: Final[dict[str, Given]] = {
     "wait_for_group": {"state": "Empty", "members": 1, "timeout_ms": 30},
     "move_coordinator": {"broker": 2},
     "set_offsets": {"offsets": [{"topic": "t", "partition": 0, "offset": 3}, "t:1:4"]},
+    "reset": {"topics": [{"name": "t", "partitions": 3}, "u:1:2"]},
     "delete_offsets": {"topics": ["t"]},
     "abort_hanging_transaction": {"topic": "t", "partition": 1, "producer_id": 1000},
     "hold_marker": {"topic": "t", "partition": 1},

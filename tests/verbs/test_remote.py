@@ -350,7 +350,7 @@ def test_a_silent_stream_is_given_up(stub: FakeControlApi) -> None:
 
 def test_a_verb_without_parameters_has_no_body(stub: FakeControlApi, remote: Remote) -> None:
     stub.will(ok({}))
-    assert remote.call(VERBS["reset"], Done, {}, {}) == Done()
+    assert remote.call(VERBS["start_broker"], Done, {"broker": 1}, {}) == Done()
     assert stub.asked[0].content == b""
 
 

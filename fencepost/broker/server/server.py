@@ -142,11 +142,13 @@ class Server:
             return None
         return Listener(self, controller, address, sock)
 
-    async def reset(self) -> None:
+    async def reset(self, prepare: Callable[[], None] | None = None) -> None:
         """Restore the cluster's initial state; every broker runs, connections stay open.
 
         Its time does not depend on the amount of data, which is freed later in slices.
 
+        :param prepare: Called before the next request of a client, such as one that would create a
+            topic by itself. What it raises is raised after the reset.
         :raises ControllerError: BROKER_NOT_AVAILABLE when another process has the port of a broker
             that is down; the cluster is unchanged then.
         """
@@ -159,8 +161,12 @@ class Server:
                     listener.close_silent()
                 self.cluster.reset()
                 self._collect_many_replicas()
-            await self._accept(opened)
-            await self._apply_faults()
+            try:
+                if prepare is not None:
+                    prepare()
+            finally:
+                await self._accept(opened)
+                await self._apply_faults()
 
     def _count_replicas(self) -> None:
         """Count those that a reset is about to drop."""

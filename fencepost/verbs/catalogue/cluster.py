@@ -83,6 +83,7 @@ CLUSTER: Final[tuple[Verb, ...]] = (
         name="reset",
         method=Method.POST,
         path="/v1/reset",
+        request="bodies.ResetBody",
         answer="answers.Done",
         command="reset",
         summary=(

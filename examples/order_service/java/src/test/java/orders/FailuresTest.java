@@ -67,12 +67,10 @@ class FailuresTest {
 
   @BeforeEach
   void reset() throws Exception {
-    fencepost.post("/v1/reset", "");
     fencepost.post(
-        "/v1/topics",
-        "{'name': 'orders', 'assignments': [[1, 2, 3]], 'configs': {'min.insync.replicas': '2'}}");
-    fencepost.post(
-        "/v1/topics", "{'name': 'orders.dead-letters', 'partitions': 1, 'replication_factor': 3}");
+        "/v1/reset",
+        "{'topics': ['orders.dead-letters:1:3', {'name': 'orders', 'assignments': [[1, 2, 3]],"
+            + " 'configs': {'min.insync.replicas': '2'}}]}");
     outbox = new Outbox("jdbc:h2:" + folder + "/orders;DB_CLOSE_DELAY=-1");
     relay = new Relay(outbox, fencepost.bootstrap, QUICK);
   }
