@@ -39,6 +39,8 @@ MAX_EXCHANGES: Final = 4096
 MAX_BYTES: Final = 64 << 20
 """The most bytes of requests and responses that are kept, and as many between brokers. Batches that
 a log holds as well share its memory."""
+MAX_SURPLUS_BYTES: Final = 1 << 20
+"""Bytes beyond that which wait until exchanges are counted, rather than have a request wait."""
 MAX_DUE: Final = 64
 """The most exchanges that wait to be counted."""
 MAX_DUE_BYTES: Final = 64 << 10
@@ -288,7 +290,7 @@ class Journal:
         size = exchange.counted = exchange.bytes_in = len(exchange.frame)
         queue.bytes += size
         queue.exchanges.append(exchange)
-        if queue.bytes > MAX_BYTES:  # their number is bounded when they are counted
+        if queue.bytes > MAX_BYTES + MAX_SURPLUS_BYTES:  # else when they are counted
             queue.drop_oldest()
         exchange.begun_ns = perf_counter_ns()
 
@@ -318,15 +320,12 @@ class Journal:
 
         :returns: To be called with the response, or with None where there is none.
         """
-        queue, peer = self._brokers, ctx.peer.connection_id
-        broker_id, number = ctx.broker.broker_id, self.newest + 1
+        peer, broker_id, number = ctx.peer.connection_id, ctx.broker.broker_id, self.newest + 1
         exchange = BrokerExchange(
             ctx.wall_ms, broker_id, peer, ctx.client_id, api, ctx.version, message, None, number
         )
         self.newest = number
-        queue.exchanges.append(exchange)
-        if len(queue.exchanges) > MAX_EXCHANGES:
-            queue.drop_oldest()
+        self._brokers.exchanges.append(exchange)  # their number is bounded when they are counted
         exchange.begun_ns = perf_counter_ns()
         return partial(self._answered, exchange, ctx)
 
