@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
@@ -28,7 +29,9 @@ def without_parameters(node_ids: Iterable[str]) -> set[str]:
 def collected(files: Iterable[str]) -> set[str]:
     """What a run of these files collects."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", *files]
-    return without_parameters(run(command, cwd=ROOT, code=None, timeout_s=200).lines)
+    # Options of this run, such as -v, would change what that one prints.
+    env = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    return without_parameters(run(command, cwd=ROOT, env=env, code=None, timeout_s=200).lines)
 
 
 def missing(named: AbstractSet[str], here: AbstractSet[str]) -> list[str]:
