@@ -11,6 +11,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final, Protocol
 
+MOST_CANCELLED: Final = 128
+"""Cancelled timers that may stay queued, or half of all where that is more. Each keeps what its
+callback refers to: the memory of very many, freed at once, would hold a request up."""
 CALLBACKS_IN_A_TURN: Final = 100
 """Of those that are due at its end; the others are run in the next one, so that a turn is short."""
 
@@ -140,7 +143,7 @@ class Scheduler:
     def count_cancelled(self) -> None:
         """For ``Timer`` alone: most are cancelled long before they are due, and pile up."""
         self._cancelled += 1
-        if self._cancelled > 1024 and self._cancelled * 2 > len(self._heap):
+        if self._cancelled > MOST_CANCELLED and self._cancelled * 2 > len(self._heap):
             self._heap = [entry for entry in self._heap if entry[2].deadline_ms is not None]
             heapq.heapify(self._heap)
             self._cancelled = 0

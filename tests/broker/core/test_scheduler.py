@@ -139,7 +139,7 @@ def test_cancelled_timers_do_not_pile_up() -> None:
     scheduler.at(START + 1, lambda: log.append("kept"))
     for _ in range(10_000):
         scheduler.at(START + 60_000, lambda: log.append("no")).cancel()
-    assert len(scheduler._heap) < 3_000
+    assert len(scheduler._heap) < 300
     advance(scheduler, clock, 60_000)
     assert log == ["kept"]
 
