@@ -8,6 +8,7 @@ this broker as well where it is the coordinator.
 
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
+from functools import cache
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -43,11 +44,13 @@ class TransactionSupport(Enum):
     """Partitions are added by their leader (``transaction.version`` 2)."""
 
     @classmethod
+    @cache
     def of_produce(cls, version: int) -> "TransactionSupport":
         """By the version of a Produce."""
         return cls._of(version, _FIRST_PRODUCE_WITH_ABORTABLE, _FIRST_PRODUCE_THAT_ADDS)
 
     @classmethod
+    @cache
     def of_txn_offset_commit(cls, version: int) -> "TransactionSupport":
         """By the version of a TxnOffsetCommit."""
         return cls._of(
