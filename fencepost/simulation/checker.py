@@ -262,6 +262,8 @@ class ClusterChecker:
 
         if after > before and replica.is_leader:
             self._check_advance(broker, seen, before, after)
+            lacks = self.lacks_replicas(replica)
+            require(must.too_small_an_isr_moves_no_high_watermark, where, lacks, before, after)
         if history.tainted:
             return
         require(must.high_watermarks_never_fall, where, before, after)
@@ -270,6 +272,10 @@ class ClusterChecker:
             partition = self._image.topics[TOPIC].partitions[history.index]
             self._require_in_sync(history, (*partition.isr, *partition.elr))
         require(must.logs_agree_below_the_high_watermark, where, history, model, after)
+
+    def lacks_replicas(self, replica: Replica) -> bool:
+        """Whether a leader has fewer in sync than acks=all needs."""
+        return len(replica.isr) < min(self._enough, len(replica.assigned))
 
     def _check_advance(
         self, broker: Broker, seen: ReplicaSnapshot, before: int, after: int

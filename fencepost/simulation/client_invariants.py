@@ -50,20 +50,6 @@ def too_small_an_isr_is_told_before_the_append(
     return f"{where}: {told} where too few are in sync, appended: {appended}"
 
 
-def too_small_an_isr_is_told_after_the_append(
-    where: str, error: ErrorCode | None, appended: bool, lacks: bool
-) -> Problem:
-    """What is appended is NOT_ENOUGH_REPLICAS_AFTER_APPEND once the ISR is too small, not safe.
-
-    :param lacks: Whether the leader has fewer in sync than ``min.insync.replicas`` now.
-    """
-    if error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND and not (lacks and appended):
-        return f"{where}: {error.name}, appended: {appended}, too few in sync: {lacks}"
-    if error is ErrorCode.NONE and lacks:
-        return f"{where}: acknowledged, and too few are in sync"
-    return None
-
-
 def latest_offsets_never_go_back(who: str, before: int, after: int) -> Problem:
     """While the gate is on, no client is told a smaller latest offset than before (KIP-207)."""
     return f"{who}: latest offset {after} after {before}" if after < before else None
@@ -90,7 +76,6 @@ INVARIANTS: Final = (
     acknowledged_records_are_committed,
     enough_replicas_hold_what_is_acknowledged,
     too_small_an_isr_is_told_before_the_append,
-    too_small_an_isr_is_told_after_the_append,
     latest_offsets_never_go_back,
     clients_read_what_is_committed,
     consumers_miss_no_truncation,

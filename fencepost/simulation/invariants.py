@@ -249,6 +249,18 @@ def fenced_replicas_move_no_high_watermark(
     return f"{where}: high watermark {after} after {before} by a fetch of broker {source}, fenced"
 
 
+def too_small_an_isr_moves_no_high_watermark(
+    where: str, lacks: bool, before: int, after: int
+) -> Problem:
+    """No high watermark of a leader rises while it has too few in sync (KIP-966).
+
+    :param lacks: Whether it has fewer than ``min.insync.replicas``.
+    """
+    if not lacks:
+        return None
+    return f"{where}: high watermark {after} after {before}, with too few in sync"
+
+
 # -- in the end ---------------------------------------------------------------------------------
 
 
@@ -323,6 +335,7 @@ INVARIANTS: Final[tuple[Callable[..., Problem], ...]] = (
     laggards_leave_the_isr,
     fenced_replicas_are_not_in_sync,
     fenced_replicas_move_no_high_watermark,
+    too_small_an_isr_moves_no_high_watermark,
     messages_come_to_an_end,
     healed_partitions_converge,
     healed_partitions_take_records,

@@ -59,8 +59,6 @@ class _Answer(Struct, frozen=True):
     error: ErrorCode | None
     """None where it was told nothing yet."""
     base_offset: int
-    lacks_replicas: bool
-    """Whether its leader had too few in sync when it answered."""
 
 
 class Producers:
@@ -83,7 +81,6 @@ class Producers:
         self._believed: dict[tuple[int, int], int] = {}
         """Where each competitor believes a partition's log to end."""
         self._partitions = setup.partitions
-        self._min_insync_replicas = setup.min_insync_replicas
         self._answers: list[_Answer] = []
         """Of acks=all, in this step."""
         self._produced = 0
@@ -126,13 +123,6 @@ class Producers:
             appended,
             publish.lacked_replicas,
         )
-        require(
-            must.too_small_an_isr_is_told_after_the_append,
-            where,
-            error,
-            appended,
-            answer.lacks_replicas,
-        )
         if error is ErrorCode.NONE:
             last = answer.base_offset + publish.before_last
             self._watch.record_acknowledged(publish.broker_id, publish.index, last, crc)
@@ -168,7 +158,7 @@ class Producers:
         replica = self._cluster.brokers[broker_id].replicas.get((TOPIC, index))
         if replica is None or not replica.is_leader:
             return False
-        return len(replica.isr) < min(self._min_insync_replicas, len(replica.assigned))
+        return self._watch.lacks_replicas(replica)
 
     def _batch(self, records: list[Record], number: int) -> bytearray:
         """With a tier producers take turns, each time in a new epoch, where any sequence may begin.
@@ -205,7 +195,7 @@ class Producers:
         if isinstance(answer, Wait):
             self.last_error = ErrorCode.REQUEST_TIMED_OUT
             if acks < 0:
-                self._answers += [_Answer(publish, None, -1, False) for publish in publishes]
+                self._answers += [_Answer(publish, None, -1) for publish in publishes]
             answer.then(answered)
         else:
             answered(answer)
@@ -222,5 +212,4 @@ class Producers:
         elif not response.error_code and self._expects:
             self._believed[who] = publish.next_offset
         if publish.acks == ACKS_ALL:
-            lacks = self._lacks_replicas(publish.broker_id, publish.index)
-            self._answers.append(_Answer(publish, self.last_error, response.base_offset, lacks))
+            self._answers.append(_Answer(publish, self.last_error, response.base_offset))

@@ -73,22 +73,20 @@ async def test_topics_come_before_those_that_a_client_would_create(
 ) -> None:
     topics = [{"name": "orders", "assignments": [[3, 1, 2]]}, "plain:5"]
     request = MetadataRequest(topics=(MetadataRequestTopic(name="orders"),))
-    answered = 0
+    answered = asyncio.Event()
 
     async def ask_again_and_again() -> None:
-        nonlocal answered
         async with kafka(server, 1) as client:
             await client.ask("api_versions", 0, ApiVersionsRequest())
             while True:
                 await client.ask("metadata", 12, request)
-                answered += 1
+                answered.set()
 
     asking = asyncio.create_task(ask_again_and_again())
     try:
         for _ in range(20):
-            before = answered
-            while answered == before:
-                await asyncio.sleep(0)
+            answered.clear()
+            await answered.wait()
             await ok(control, "POST", "/v1/brokers/3/stop")  # it takes a while to accept again
             assert await ok(control, "POST", "/v1/reset", {"topics": topics}) == {}
             orders, plain = await ok(control, "GET", "/v1/topics")

@@ -177,12 +177,12 @@ def test_an_append_that_waits_is_asked_for_its_partitions_once_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = 0
-    is_complete = vars(PendingAppend)["is_complete"].fget
+    settle = PendingAppend.settle
 
     def counted(pending: PendingAppend) -> bool:
         nonlocal asked
         asked += 1
-        return bool(is_complete(pending))
+        return settle(pending)
 
     partitions = 60
     driver = Driver(2)
@@ -191,7 +191,7 @@ def test_an_append_that_waits_is_asked_for_its_partitions_once_each(
     request = produce_request(*(("t", index, bytes(batch(b"v"))) for index in range(partitions)))
     sent = driver.send(1, "produce", 9, request)
     assert [sent.done] == [False]
-    monkeypatch.setattr(PendingAppend, "is_complete", property(counted))
+    monkeypatch.setattr(PendingAppend, "settle", counted)
     driver.release(2)
     assert sent.done
     assert asked <= 4 * partitions

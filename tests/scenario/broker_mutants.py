@@ -132,8 +132,7 @@ def _throttled_clients_are_read_from() -> None:
 
 
 def _acks_all_waits_for_nobody() -> None:
-    set_attribute(append.PendingAppend, "is_complete", property(lambda _self: True))
-    set_attribute(append.PendingAppend, "error", property(lambda _self: ErrorCode.NONE))
+    set_attribute(append.PendingAppend, "_outcome", lambda _self: ErrorCode.NONE)
 
 
 def _no_checksum_is_checked() -> None:

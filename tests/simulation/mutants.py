@@ -14,7 +14,7 @@ from msgspec.structs import replace as replaced
 
 from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.controller import controller, elections, requests
-from fencepost.broker.core.waits import Wait
+from fencepost.broker.core.waits import WatchList
 from fencepost.broker.handlers import fetch, list_offsets
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import PartitionImage
@@ -161,39 +161,30 @@ def minimum_checked_after_the_append(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(append, "_find_replica", find_replica)
 
 
-def refused_after_the_append(patch: pytest.MonkeyPatch) -> None:
-    """What is appended is told to be refused when the ISR has become too small."""
-    whole = append.PendingAppend.error
+def leadership_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A leader that has resigned waits on, and takes what it has then for what it appended."""
 
-    def error(self: append.PendingAppend) -> ErrorCode:
-        found = whole.__get__(self)
-        is_late = found is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return ErrorCode.NOT_ENOUGH_REPLICAS if is_late else found
+    def outcome(self: append.PendingAppend) -> ErrorCode | None:
+        return ErrorCode.NONE if self.replica.high_watermark >= self.next_offset else None
 
-    patch.setattr(append.PendingAppend, "error", property(error))
+    patch.setattr(append.PendingAppend, "_outcome", outcome)
 
 
-def leaderships_confused(patch: pytest.MonkeyPatch) -> None:
-    """A leader that followed another meanwhile takes what it has now for what it appended then."""
-    patch.setattr(append.PendingAppend, "_leads_on", property(lambda self: self.replica.is_leader))
+def minimum_forgotten_by_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """The high watermark rises with any ISR; before an append its size counts."""
+    whole = replica.Replica._maybe_increment_high_watermark
 
+    def raise_watermark(self: replica.Replica, told: int | None = None) -> None:
+        with pytest.MonkeyPatch.context() as inside:
+            minimum_forgotten(inside)
+            whole(self, told)
 
-def minimum_forgotten_after_the_append(patch: pytest.MonkeyPatch) -> None:
-    """What is appended is acknowledged, whatever has become of the ISR."""
-    whole = append.PendingAppend.error
-
-    def error(self: append.PendingAppend) -> ErrorCode:
-        found = whole.__get__(self)
-        is_late = found is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return ErrorCode.NONE if is_late else found
-
-    patch.setattr(append.PendingAppend, "error", property(error))
+    patch.setattr(replica.Replica, "_maybe_increment_high_watermark", raise_watermark)
 
 
 def acknowledged_at_once(patch: pytest.MonkeyPatch) -> None:
     """acks=all is answered as acks=1 is."""
-    patch.setattr(append.PendingAppend, "is_complete", property(lambda _self: True))
-    patch.setattr(append.PendingAppend, "error", property(lambda _self: ErrorCode.NONE))
+    patch.setattr(append.PendingAppend, "_outcome", lambda _self: ErrorCode.NONE)
 
 
 def anybody_elected(patch: pytest.MonkeyPatch) -> None:
@@ -216,7 +207,7 @@ def epoch_kept_at_elections(patch: pytest.MonkeyPatch) -> None:
 
 def waits_never_answered(patch: pytest.MonkeyPatch) -> None:
     """No waiting request learns that the high watermark has risen."""
-    patch.setattr(Wait, "retry", lambda _self: None)
+    patch.setattr(WatchList, "notify", lambda _self: None)
 
 
 def expected_offsets_unchecked(patch: pytest.MonkeyPatch) -> None:
@@ -326,8 +317,7 @@ MUTANTS: Final = (
     Mutant(
         name="min.insync.replicas",
         inject=minimum_forgotten,
-        first_seed=3,
-        breaks=_LOST | {"enough_replicas_hold_what_is_acknowledged"},
+        breaks=frozenset({"too_small_an_isr_moves_no_high_watermark"}),
     ),
     Mutant(
         name="NOT_ENOUGH_REPLICAS before the append",
@@ -335,21 +325,13 @@ MUTANTS: Final = (
         breaks=frozenset({"too_small_an_isr_is_told_before_the_append"}),
     ),
     Mutant(
-        name="NOT_ENOUGH_REPLICAS_AFTER_APPEND after it",
-        inject=refused_after_the_append,
-        first_seed=362,
-        breaks=frozenset({"too_small_an_isr_is_told_before_the_append"}),
-    ),
-    Mutant(
-        name="the look at the ISR after the append",
-        inject=minimum_forgotten_after_the_append,
-        first_seed=362,
-        breaks=frozenset({"too_small_an_isr_is_told_after_the_append"}),
+        name="min.insync.replicas, for the high watermark",
+        inject=minimum_forgotten_by_the_high_watermark,
+        breaks=frozenset({"too_small_an_isr_moves_no_high_watermark"}),
     ),
     Mutant(
         name="the end of acks=all with the leadership",
-        inject=leaderships_confused,
-        first_seed=521,
+        inject=leadership_forgotten,
         breaks=frozenset({"acknowledged_records_are_committed"}),
         transactions=True,
     ),

@@ -210,13 +210,9 @@ def test_what_producers_are_told_of_an_isr_that_is_too_small() -> None:
     assert before("here", early, appended=False, lacked=False)
     assert before("here", None, appended=True, lacked=True)
     assert before("here", late, appended=True, lacked=True)
-    after = clients.too_small_an_isr_is_told_after_the_append
-    assert after("here", late, appended=True, lacks=True) is None
-    assert after("here", ErrorCode.NONE, appended=True, lacks=False) is None
-    assert after("here", ErrorCode.REQUEST_TIMED_OUT, appended=True, lacks=True) is None
-    assert after("here", late, appended=False, lacks=True)
-    assert after("here", late, appended=True, lacks=False)
-    assert after("here", ErrorCode.NONE, appended=True, lacks=True)
+    rises = must.too_small_an_isr_moves_no_high_watermark
+    assert rises("here", False, 3, 4) is None
+    assert rises("here", True, 3, 4)
 
 
 def copied(history: PartitionHistory, batch: Batch, *epochs: tuple[int, int]) -> Problem:

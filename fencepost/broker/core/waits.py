@@ -4,7 +4,7 @@ A handler returns a ``Wait`` instead of a response. It is completed by a call, b
 succeeds after a watched list was notified, or by its deadline. It is independent of event loops.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 from fencepost.broker.core.scheduler import Scheduler, Timer
@@ -15,15 +15,15 @@ T = TypeVar("T")
 class Wait(Generic[T]):
     """A response that is due later. It is completed once; later completions are ignored."""
 
-    __slots__ = ("_callback", "_lists", "_timer", "_try", "done", "result")
+    __slots__ = ("_callback", "_timer", "_try", "_watched", "done", "result")
 
     def __init__(self) -> None:
         self.done = False
         self.result: T | None = None
         self._callback: Callable[[T | None], None] | None = None
-        self._lists: tuple[WatchList, ...] = ()
         self._timer: Timer | None = None
         self._try: Callable[[], T | None] | None = None
+        self._watched: tuple[tuple[WatchList, Watcher], ...] = ()
 
     def then(self, callback: Callable[[T | None], None]) -> None:
         """Call with the response when it is there, at once if it is; one callback a wait."""
@@ -56,9 +56,25 @@ class Wait(Generic[T]):
     def watch(self, lists: Iterable["WatchList"], attempt: Callable[[], T | None]) -> None:
         """Try again whenever one of the lists is notified; None from ``attempt`` means not yet."""
         self._try = attempt
-        self._lists = tuple(lists)
-        for watchers in self._lists:
-            watchers.waits[self] = None
+        self._watch((each, self) for each in lists)
+
+    def watch_each(self, parts: Iterable["Settles"], respond: Callable[[], T]) -> None:
+        """Complete it with ``respond()`` once all parts have settled; at once, if they have.
+
+        Each is asked when its own list is notified, so that one which settles early is seen when
+        it does, however long others take, and so that many are not asked for each of them.
+        """
+        left = [each for each in parts if not each.settle()]
+        if not left:
+            self.complete(respond())
+            return
+        countdown = _Countdown(len(left), lambda: self.complete(respond()))
+        self._watch((each.watch_list, _PartWatcher(each, countdown)) for each in left)
+
+    def _watch(self, watched: Iterable[tuple["WatchList", "Watcher"]]) -> None:
+        self._watched = tuple(watched)
+        for watchers, watcher in self._watched:
+            watchers.waits[watcher] = None
 
     def watch_seldom(
         self,
@@ -98,32 +114,13 @@ class Wait(Generic[T]):
             self.complete(result)
 
     def _release(self) -> None:
-        for watchers in self._lists:
-            watchers.waits.pop(self, None)
-        self._lists = ()
+        for watchers, watcher in self._watched:
+            watchers.waits.pop(watcher, None)
+        self._watched = ()
         self._try = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def all_settled(pending: Sequence[T], is_settled: Callable[[T], bool]) -> Callable[[], bool]:
-    """Asks whether all of these are settled.
-
-    It is asked each time that one of many changes: then only the last one that was not settled is
-    looked at, and all of them once more at the end, as one may be unsettled again.
-    """
-    left = [*pending]
-
-    def ask() -> bool:
-        while left:
-            if not is_settled(left[-1]):
-                return False
-            left.pop()
-        left.extend(each for each in pending if not is_settled(each))
-        return not left
-
-    return ask
 
 
 class Watcher(Protocol):
@@ -147,3 +144,49 @@ class WatchList:
         if self.waits:
             for wait in tuple(self.waits):
                 wait.retry()
+
+
+class Settles(Protocol):
+    """A part of a response that is due later, such as one of its partitions."""
+
+    @property
+    def watch_list(self) -> WatchList:
+        """It is notified when the part may settle."""
+        ...
+
+    def settle(self) -> bool:
+        """Whether its outcome can't change any more; it stays what it was when this was seen."""
+        ...
+
+
+class _Countdown:
+    """Parts of one response that have not settled.
+
+    :param end: Called when the last one has.
+    """
+
+    __slots__ = ("end", "left")
+
+    def __init__(self, left: int, end: Callable[[], None]) -> None:
+        self.left = left
+        self.end = end
+
+
+class _PartWatcher:
+    """Lets one part settle."""
+
+    __slots__ = ("_countdown", "_part")
+
+    def __init__(self, part: Settles, countdown: _Countdown) -> None:
+        self._part = part
+        self._countdown = countdown
+
+    def retry(self) -> None:
+        """Look whether it settles, once: the notification may be one within another."""
+        watchers = self._part.watch_list.waits
+        if self not in watchers or not self._part.settle():
+            return
+        del watchers[self]
+        self._countdown.left -= 1
+        if not self._countdown.left:
+            self._countdown.end()

@@ -10,13 +10,12 @@ are only compacted are POLICY_VIOLATION.
 Versions: v1 is throttled after the answer; v2 compact types.
 """
 
-from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
 
 from fencepost.broker.core.outcomes import Answer
-from fencepost.broker.core.waits import Wait, all_settled
+from fencepost.broker.core.waits import Wait, WatchList
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.broker.replication.replica import Replica
@@ -32,34 +31,44 @@ HIGH_WATERMARK: Final = -1
 NO_WATERMARK: Final = -1
 
 
-class _Deleted(Struct, frozen=True):
-    """A partition whose log start has moved here, and perhaps not everywhere yet."""
+class _Deleted(Struct, eq=False):
+    """A partition whose log start has moved here, and perhaps not everywhere yet.
+
+    What settles first counts, as in Kafka, however long other partitions hold the answer back.
+    """
 
     ctx: Context
     replica: Replica
     offset: int
     """Exclusive: the low watermark must reach it."""
+    settled: DeleteRecordsPartitionResult | None = None
+    """What it answers, once it can't change any more."""
+
+    @property
+    def watch_list(self) -> WatchList:
+        """It is notified when the low watermark may rise and when the leadership ends."""
+        return self.replica.watermark_watch
+
+    def settle(self) -> bool:
+        """Whether its result can't change any more."""
+        if self.settled is None:
+            index = self.replica.index
+            if not self.replica.is_leader:
+                self.settled = _error(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif (low_watermark := self._low_watermark) >= self.offset:
+                self.settled = _result(index, low_watermark, ErrorCode.NONE)
+        return self.settled is not None
+
+    def result(self) -> DeleteRecordsPartitionResult:
+        """What it answers now; REQUEST_TIMED_OUT while it is not settled."""
+        return self.settled or _result(
+            self.replica.index, self._low_watermark, ErrorCode.REQUEST_TIMED_OUT
+        )
 
     @property
     def _low_watermark(self) -> int:
         brokers = self.ctx.broker.view.brokers.values()
         return self.replica.low_watermark({b.broker_id for b in brokers if not b.fenced})
-
-    @property
-    def settled(self) -> bool:
-        """Whether waiting can't change it any more."""
-        return not self.replica.is_leader or self._low_watermark >= self.offset
-
-    def result(self) -> DeleteRecordsPartitionResult:
-        """What it answers now; REQUEST_TIMED_OUT while it is not settled."""
-        index = self.replica.index
-        if not self.replica.is_leader:
-            return _error(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return DeleteRecordsPartitionResult(
-            partition_index=index,
-            low_watermark=self._low_watermark,
-            error_code=ErrorCode.NONE if self.settled else ErrorCode.REQUEST_TIMED_OUT,
-        )
 
 
 _Outcomes = dict[tuple[str, int], _Deleted | DeleteRecordsPartitionResult]
@@ -73,7 +82,7 @@ def handle(ctx: Context, request: DeleteRecordsRequest) -> Answer[DeleteRecordsR
         for partition in topic.partitions
     }
     outcomes = {key: _delete(ctx, *key, offset) for key, offset in offsets.items()}
-    pending = [d for d in outcomes.values() if isinstance(d, _Deleted) and not d.settled]
+    pending = [d for d in outcomes.values() if isinstance(d, _Deleted) and not d.settle()]
     if not pending or request.timeout_ms <= 0:
         return _respond(outcomes)
     return _wait(ctx, request.timeout_ms, outcomes, pending)
@@ -113,8 +122,12 @@ def _delete(
 
 
 def _error(index: int, code: int) -> DeleteRecordsPartitionResult:
+    return _result(index, NO_WATERMARK, code)
+
+
+def _result(index: int, low_watermark: int, code: int) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(
-        partition_index=index, low_watermark=NO_WATERMARK, error_code=code
+        partition_index=index, low_watermark=low_watermark, error_code=code
     )
 
 
@@ -122,12 +135,7 @@ def _wait(
     ctx: Context, timeout_ms: int, outcomes: _Outcomes, pending: list[_Deleted]
 ) -> Wait[DeleteRecordsResponse]:
     wait: Wait[DeleteRecordsResponse] = Wait()
-    settled = all_settled(pending, attrgetter("settled"))
-
-    def attempt() -> DeleteRecordsResponse | None:
-        return _respond(outcomes) if settled() else None
-
-    wait.watch((deleted.replica.watermark_watch for deleted in pending), attempt)
+    wait.watch_each(pending, lambda: _respond(outcomes))
     wait.expire_at(ctx.broker.scheduler, ctx.now_ms + timeout_ms, lambda: _respond(outcomes))
     return wait
 

@@ -23,7 +23,6 @@ instead (``transaction.version`` 2). Before v11 TRANSACTION_ABORTABLE is INVALID
 
 import struct
 from collections.abc import Iterator
-from operator import attrgetter
 from typing import Final, TypeAlias
 from uuid import UUID
 
@@ -31,7 +30,7 @@ from msgspec.structs import replace
 
 from fencepost.broker.core.context import PartitionRefusal
 from fencepost.broker.core.outcomes import HANG_UP, Answer, HangUp
-from fencepost.broker.core.waits import Wait, all_settled
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import resolve_name
 from fencepost.broker.produce.append import (
@@ -155,7 +154,7 @@ def _append(ctx: Context, request: ProduceRequest, verified: Verified) -> _Outco
         outcomes = [_refuse_late(ctx, outcome, ctx.refusal) for outcome in outcomes]
     if request.acks == 0:
         return HANG_UP if any(o.response.error_code for o in outcomes) else None
-    pending = [o.appended for o in outcomes if o.appended and not o.appended.is_complete]
+    pending = [o.appended for o in outcomes if o.appended and not o.appended.settle()]
     if request.acks != ALL or not pending:
         return _respond(ctx, outcomes)
     return _wait(ctx, request.timeout_ms, outcomes, pending)
@@ -337,12 +336,7 @@ def _wait(
     ctx: Context, timeout_ms: int, outcomes: list[PartitionOutcome], pending: list[PendingAppend]
 ) -> Wait[ProduceResponse]:
     wait: Wait[ProduceResponse] = Wait()
-    settled = all_settled(pending, attrgetter("is_complete"))
-
-    def attempt() -> ProduceResponse | None:
-        return _respond(ctx, outcomes) if settled() else None
-
-    wait.watch((a.replica.watermark_watch for a in pending), attempt)
+    wait.watch_each(pending, lambda: _respond(ctx, outcomes))
     deadline_ms = ctx.now_ms + max(timeout_ms, 0)
     wait.expire_at(ctx.broker.scheduler, deadline_ms, lambda: _respond(ctx, outcomes))
     return wait

@@ -12,14 +12,13 @@ Versions: v2 transaction version, by which the leader judges the epoch (KIP-890)
 """
 
 from collections.abc import Iterable
-from operator import attrgetter
 from typing import TypeAlias
 
 from fencepost.broker.core.outcomes import gather_responses, respond_after
-from fencepost.broker.core.waits import Wait, all_settled
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.handlers.context import Context
-from fencepost.broker.produce.append import PendingAppend, pending_append
+from fencepost.broker.produce.append import PendingAppend
 from fencepost.broker.produce.markers import append_marker
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.write_txn_markers import (
@@ -78,7 +77,7 @@ def _wait_for_others(
         for topics in outcomes.values()
         for partitions in topics.values()
         for outcome in partitions.values()
-        if isinstance(outcome, PendingAppend) and not outcome.is_complete
+        if isinstance(outcome, PendingAppend) and not outcome.settle()
     ]
     return _wait(ctx, outcomes, pending) if pending else _respond(outcomes)
 
@@ -122,19 +121,14 @@ def _append(
     if topic == OFFSETS_TOPIC:
         return ctx.broker.coordinator.complete_transaction(index, marker)
     offset = append_marker(replica, marker, now_ms=ctx.wall_ms)
-    return offset if isinstance(offset, ErrorCode) else pending_append(replica, offset)
+    return offset if isinstance(offset, ErrorCode) else PendingAppend(replica, offset + 1)
 
 
 def _wait(
     ctx: Context, outcomes: _Outcomes, pending: list[PendingAppend]
 ) -> Wait[WriteTxnMarkersResponse]:
     wait: Wait[WriteTxnMarkersResponse] = Wait()
-    settled = all_settled(pending, attrgetter("is_complete"))
-
-    def attempt() -> WriteTxnMarkersResponse | None:
-        return _respond(outcomes) if settled() else None
-
-    wait.watch((each.replica.watermark_watch for each in pending), attempt)
+    wait.watch_each(pending, lambda: _respond(outcomes))
     deadline_ms = ctx.now_ms + ctx.broker.configs.request_timeout_ms
     wait.expire_at(ctx.broker.scheduler, deadline_ms, lambda: _respond(outcomes))
     return wait

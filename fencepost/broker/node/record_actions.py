@@ -15,7 +15,7 @@ from msgspec import Struct
 from fencepost.broker.core.async_tasks import AsyncTask
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.errors import ControllerError
-from fencepost.broker.core.waits import Wait, all_settled
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.metadata.image import INTERNAL_TOPICS
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
@@ -99,10 +99,8 @@ class Append(Struct, frozen=True, kw_only=True):
     def wait(self) -> Wait[bool]:
         """Complete when every batch is committed, or cannot be any more; cancel it to give up."""
         pending = [part.outcome.appended for part in self.parts if part.outcome.appended]
-        is_settled = all_settled(pending, lambda each: each.is_complete)
         wait: Wait[bool] = Wait()
-        wait.watch((each.replica.watermark_watch for each in pending), lambda: is_settled() or None)
-        wait.retry()
+        wait.watch_each(pending, lambda: True)
         return wait
 
     def offsets(self) -> list[tuple[int, int]]:

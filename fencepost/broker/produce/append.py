@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.core import context
 from fencepost.broker.core.events import Events
+from fencepost.broker.core.waits import WatchList
 from fencepost.broker.metadata.image import resolve_name
 from fencepost.broker.network.links import BrokerId
 from fencepost.broker.replication.node import ReplicaHolder
@@ -56,54 +57,41 @@ Guards: TypeAlias = Mapping[tuple[str, int], VerificationGuard]
 """Of the partitions that were verified, by topic and index."""
 
 
-class PendingAppend(Struct, frozen=True):
+class PendingAppend(Struct, eq=False):
     """An append that acks=all waits for.
 
-    As long as its broker goes on leading, in whatever epoch, the records are in the leader's log.
-    They may be gone where it leads again after another.
+    It settles as soon as its records are committed or its broker ceases to lead, whatever its
+    broker's log has later, and however long other partitions hold the answer back: as in Kafka.
+    Nothing is answered NOT_ENOUGH_REPLICAS_AFTER_APPEND, which a Kafka answers where the ISR
+    shrinks in the instant between: no high watermark rises while it is too small (KIP-966).
     """
 
     replica: Replica
     next_offset: int
     """Exclusive: the high watermark must reach it."""
-    leadership: int
-    """Of `Replica.leaderships`, the one in which it was appended."""
+    error: ErrorCode = ErrorCode.REQUEST_TIMED_OUT
+    """What it answers: REQUEST_TIMED_OUT until it is settled."""
+    is_settled: bool = False
 
     @property
-    def is_complete(self) -> bool:
-        """Whether waiting can't change it any more."""
-        return not self._leads_on or self.replica.high_watermark >= self.next_offset
+    def watch_list(self) -> WatchList:
+        """It is notified when the high watermark rises and when the leadership ends."""
+        return self.replica.watermark_watch
 
-    @property
-    def error(self) -> ErrorCode:
-        """What it answers now; REQUEST_TIMED_OUT while it is not settled.
+    def settle(self) -> bool:
+        """Whether its outcome can't change any more."""
+        if not self.is_settled:
+            found = self._outcome()
+            if found is not None:
+                self.error, self.is_settled = found, True
+        return self.is_settled
 
-        What was committed before the leadership ended stays so, as in Kafka, however long other
-        partitions hold the answer back.
-        """
-        if not self._leads_on:
-            leadership, committed = self.replica.ended_leadership
-            if leadership == self.leadership and committed >= self.next_offset:
-                return ErrorCode.NONE
-            failed = self.replica.failed
+    def _outcome(self) -> ErrorCode | None:
+        replica = self.replica
+        if not replica.is_leader:
+            failed = replica.failed
             return ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if self.replica.high_watermark < self.next_offset:
-            return ErrorCode.REQUEST_TIMED_OUT
-        if not self.replica.has_min_isr():
-            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return _NONE
-
-    @property
-    def _leads_on(self) -> bool:
-        return self.replica.is_leader and self.replica.leaderships == self.leadership
-
-
-def pending_append(replica: Replica, last_offset: int) -> PendingAppend:
-    """The wait for records that were appended just now.
-
-    :param last_offset: Of them, inclusive.
-    """
-    return PendingAppend(replica, last_offset + 1, replica.leaderships)
+        return _NONE if replica.high_watermark >= self.next_offset else None
 
 
 class PartitionOutcome(Struct, frozen=True):
@@ -281,7 +269,7 @@ def _outcome(
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
-    waits = pending_append(replica, result.last_offset) if acks == ALL else None
+    waits = PendingAppend(replica, result.last_offset + 1) if acks == ALL else None
     return PartitionOutcome(topic, topic_id, response, waits)
 
 

@@ -43,7 +43,6 @@ class Replica:
         "broker_id",
         "checkpointed_high_watermark",
         "end_watch",
-        "ended_leadership",
         "epoch_start_offset",
         "failed",
         "followers",
@@ -53,7 +52,6 @@ class Replica:
         "isr",
         "leader",
         "leader_epoch",
-        "leaderships",
         "log",
         "mark_offline",
         "maybe_expand_isr",
@@ -92,10 +90,6 @@ class Replica:
         """Whether its log has failed: then it is used no longer."""
         self.is_leader = False
         """Whether it leads its partition, as far as its broker knows."""
-        self.leaderships = 0
-        """How often it began to lead. Between two of them it followed, and may have truncated."""
-        self.ended_leadership: tuple[int, int] = (0, 0)
-        """Which one ended last, and the high watermark then (exclusive)."""
         self.leader = NO_LEADER
         self.leader_epoch = -1
         self.partition_epoch = -1
@@ -142,9 +136,7 @@ class Replica:
             self._update_leader(image)
             return
         self._apply_image(image)
-        if not self.is_leader:
-            self.is_leader = True
-            self.leaderships += 1
+        self.is_leader = True
         self.leader_epoch = image.leader_epoch
         if self.ends_after_gap:  # no follower would ever reach such an end
             self.truncate_to(self.log.batches_end_offset)
@@ -181,7 +173,7 @@ class Replica:
         """Follow the image's leader in its epoch."""
         changed = self.is_leader or self.leader_epoch != image.leader_epoch
         self._apply_image(image)
-        self._end_leadership()
+        self.is_leader = False
         self.leader_epoch = image.leader_epoch
         self.epoch_start_offset = UNKNOWN_OFFSET
         self.followers = {}
@@ -192,15 +184,10 @@ class Replica:
 
     def resign(self) -> None:
         """The partition is deleted or moved away: let its waits try again."""
-        self._end_leadership()
+        self.is_leader = False
         self.leader = NO_LEADER
         self.followers = {}
         self._notify_watchers()
-
-    def _end_leadership(self) -> None:
-        if self.is_leader:
-            self.is_leader = False
-            self.ended_leadership = self.leaderships, self.high_watermark
 
     def append(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
-from fencepost.broker.core.waits import Wait, WatchList, all_settled
+from fencepost.broker.core.waits import Wait, WatchList
 
 
 def waiting() -> tuple[Wait[str], list[str | None]]:
@@ -134,26 +134,61 @@ def test_an_attempt_that_takes_long_is_made_once_for_many_notices_and_not_soon_a
     assert answers == ["there"]
 
 
-def test_of_many_that_are_to_settle_only_one_is_asked_each_time() -> None:
-    settled: set[int] = set()
-    asked: list[int] = []
+class Part:
+    """One of what a wait waits for."""
 
-    def is_settled(one: int) -> bool:
-        asked.append(one)
-        return one in settled
+    def __init__(self, *, watch_list: WatchList | None = None) -> None:
+        self.watch_list = watch_list or WatchList()
+        self.is_due = False
+        self.asked = 0
 
-    ask = all_settled(range(100), is_settled)
-    for one in range(99):
-        settled.add(one)
-        assert not ask()
-    assert asked == [99] * 99
-    settled.add(99)
-    settled.remove(7)  # settled, and not any more
-    assert not ask()
-    settled.add(7)
-    assert ask()
-    assert len(asked) < 500
+    def settle(self) -> bool:
+        self.asked += 1
+        return self.is_due
+
+    def happen(self) -> None:
+        self.is_due = True
+        self.watch_list.notify()
 
 
-def test_nothing_to_settle_is_settled() -> None:
-    assert all_settled((), bool)()
+def test_of_many_parts_each_is_asked_when_it_may_have_settled() -> None:
+    wait, answers = waiting()
+    parts = [Part() for _ in range(100)]
+    parts[0].is_due = True
+    wait.watch_each(parts, lambda: "all")
+    for part in parts[1:]:
+        assert answers == []
+        part.watch_list.notify()
+        part.happen()
+    assert answers == ["all"]
+    assert {part.asked for part in parts} == {1, 3}
+    assert not any(part.watch_list.waits for part in parts)
+
+
+def test_parts_that_have_settled_before_are_answered_at_once() -> None:
+    wait, answers = waiting()
+    wait.watch_each([], lambda: "none")
+    assert answers == ["none"]
+
+
+def test_parts_of_a_wait_that_has_ended_are_not_asked() -> None:
+    wait, answers = waiting()
+    part = Part()
+    wait.watch_each([part], lambda: "late")
+    wait.cancel()
+    part.happen()
+    assert (answers, part.asked) == ([], 1)
+
+
+def test_a_part_that_settles_in_a_notice_within_another_counts_once() -> None:
+    watched = WatchList()
+    first, _ = waiting()
+    second, answers = waiting()
+    parts = [Part(watch_list=watched), Part()]
+    first.watch([watched], lambda: "first")
+    first._callback = lambda _: parts[0].happen()
+    second.watch_each(parts, lambda: "both")
+    watched.notify()
+    assert answers == []
+    parts[1].happen()
+    assert answers == ["both"]

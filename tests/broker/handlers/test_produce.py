@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
+from fencepost.broker.node import operator_actions
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.produce import (
@@ -237,6 +238,36 @@ def test_what_was_committed_before_the_leader_resigned_is_acknowledged() -> None
     codes = {t.name: t.partition_responses[0].error_code for t in asked.response.responses}
     assert codes == {"t": ErrorCode.NONE, "held": ErrorCode.NONE}
     assert values(fetch(driver, "t", 0, broker_id=2)) == [b"kept"]
+
+
+def test_what_was_committed_is_acknowledged_though_the_isr_has_become_too_small() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2)], min_insync_replicas="2")
+    create(driver, "held", [(1, 3)])
+    driver.broker(3).replica_manager.hold("held", 0, None)
+    request = produce_request(("t", 0, batch(b"a")), ("held", 0, batch(b"a")))
+    asked = driver.send(1, "produce", 12, request)
+    operator_actions.kill(driver.cluster, 2)
+    assert driver.leader("t").isr == (1,)
+    assert not asked.done
+    driver.broker(3).replica_manager.release("held", 0)
+    driver.cluster.scheduler.run_due()
+    codes = {t.name: t.partition_responses[0].error_code for t in asked.response.responses}
+    assert codes == {"t": ErrorCode.NONE, "held": ErrorCode.NONE}
+
+
+def test_what_waits_while_the_isr_is_too_small_is_acknowledged_when_it_is_large_again() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)], min_insync_replicas="2")
+    driver.broker(2).replica_manager.hold("t", 0, None)
+    asked = send_produce(driver, "t", b"a")
+    operator_actions.kill(driver.cluster, 2)
+    assert driver.leader("t").isr == (1,)
+    assert not asked.done
+    operator_actions.start(driver.cluster, 2)
+    driver.broker(2).replica_manager.release("t", 0)
+    driver.cluster.scheduler.run_due()
+    assert produced(asked.response).error_code == ErrorCode.NONE
 
 
 def test_a_deleted_topic_answers_who_waited() -> None:
