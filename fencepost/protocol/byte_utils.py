@@ -2,7 +2,7 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import Final, TypeAlias, cast
@@ -11,6 +11,8 @@ from uuid import UUID
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Bytes that are passed on without a copy."""
 _MAX_SHIFT: Final = 63
+_KNOWN_IDS: Final = 1024
+"""Ids of segments are read time and again, as often as the tier is looked at."""
 
 
 class MalformedField(ValueError):
@@ -138,8 +140,9 @@ def format_uuid(value: UUID) -> str:
     return urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
+@lru_cache(_KNOWN_IDS)
 def parse_uuid(text: str) -> UUID:
-    """The id that `format_uuid` wrote.
+    """The id that `format_uuid` wrote: the same object where it was read before.
 
     :raises ValueError: When it is none.
     """

@@ -28,11 +28,12 @@ class Fault:
     :param matchers: Check whether a request matches, by the keys of the APIs that it can hit.
     """
 
-    __slots__ = ("hits", "id", "matchers", "rule", "skipped")
+    __slots__ = ("hits", "id", "matchers", "rule", "skipped", "target")
 
     def __init__(self, number: int, rule: "FaultRule", matchers: Mapping[int, "Matcher"]) -> None:
         self.id = number
         self.rule = rule
+        self.target = rule.target
         self.matchers = matchers
         self.hits = 0
         self.skipped = 0
@@ -122,8 +123,11 @@ class FaultRegistry:
 
     def remove_all(self) -> None:
         """Remove every fault."""
-        for number in tuple(self._faults):
-            self.remove(number)
+        removed = self.all()
+        self._faults.clear()
+        self._update_active()
+        for fault in removed:
+            self._emit_rule(Kind.FAULT_REMOVED, fault, hits=fault.hits)
 
     def reset(self) -> None:
         """Remove every fault, cancel what is pending, and draw the same random numbers again."""
@@ -170,7 +174,7 @@ class FaultRegistry:
 
         for fault in self._faults.values():
             rule = fault.rule
-            if rule.target is not Target.CONNECTIONS or rule.broker not in (None, broker_id):
+            if fault.target is not Target.CONNECTIONS or rule.broker not in (None, broker_id):
                 continue
             action = fault.next_action
             if fault.left != 0 and self._try_hit_connection(fault, action, broker_id):
@@ -183,9 +187,9 @@ class FaultRegistry:
             return False
         from fencepost.broker.faults.kinds import Target
 
-        rules = (fault.rule for fault in self._faults.values())
         return any(
-            rule.target is Target.PORTS and rule.broker in (None, broker_id) for rule in rules
+            fault.target is Target.PORTS and fault.rule.broker in (None, broker_id)
+            for fault in self._faults.values()
         )
 
     def is_set(self, fault: Fault) -> bool:
@@ -260,7 +264,7 @@ class FaultRegistry:
         self.active = tuple(
             fault
             for fault in self._faults.values()
-            if fault.left != 0 and fault.rule.target is Target.REQUESTS
+            if fault.left != 0 and fault.target is Target.REQUESTS
         )
 
     def _new_rng(self) -> random.Random:

@@ -72,7 +72,8 @@ class RemoteSegments:
     __slots__ = ("_by_id", "_ranges", "_ranges_of", "_sorted")
 
     def __init__(self) -> None:
-        self._by_id: dict[UUID, RemoteSegment] = {}
+        self._by_id: dict[bytes, RemoteSegment] = {}
+        """By the bytes of its id."""
         self._sorted: list[tuple[int, bytes]] = []
         self._ranges: tuple[TieredRange, ...] = ()
         self._ranges_of: tuple[EpochEntry, ...] | None = None
@@ -83,24 +84,26 @@ class RemoteSegments:
 
     def __iter__(self) -> Iterator[RemoteSegment]:
         """All, in order of their start offsets."""
-        return (self._by_id[UUID(bytes=key)] for _, key in self._sorted)
+        return (self._by_id[key] for _, key in self._sorted)
 
     def get(self, segment_id: UUID) -> RemoteSegment | None:
         """One by its id."""
-        return self._by_id.get(segment_id)
+        return self._by_id.get(segment_id.bytes)
 
     def put(self, segment: RemoteSegment) -> None:
         """Add a segment, or replace it in its new state."""
-        if segment.id not in self._by_id:
-            insort(self._sorted, (segment.start_offset, segment.id.bytes))
-        self._by_id[segment.id] = segment
+        key = segment.id.bytes
+        if key not in self._by_id:
+            insort(self._sorted, (segment.start_offset, key))
+        self._by_id[key] = segment
         self._ranges_of = None
 
     def drop(self, segment_id: UUID) -> None:
         """Remove a segment; it may not be known."""
-        segment = self._by_id.pop(segment_id, None)
+        key = segment_id.bytes
+        segment = self._by_id.pop(key, None)
         if segment is not None:
-            self._sorted.remove((segment.start_offset, segment.id.bytes))
+            self._sorted.remove((segment.start_offset, key))
             self._ranges_of = None
 
     def ranges(self, lineage: tuple[EpochEntry, ...]) -> tuple[TieredRange, ...]:
