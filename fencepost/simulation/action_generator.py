@@ -6,15 +6,17 @@ are stalled for a while, so that news of an election, say, reaches one broker lo
 """
 
 import random
+from bisect import bisect
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import accumulate
 from typing import Final
 
 from fencepost.broker.metadata.image import NO_LEADER
-from fencepost.broker.network.links import Link
+from fencepost.broker.network.links import Link, NodeId
 from fencepost.simulation.clients import REREADING_CLIENT
 from fencepost.simulation.consumers.generator import ApplicationActions
-from fencepost.simulation.environment import node_number
+from fencepost.simulation.environment import node_number, node_of
 from fencepost.simulation.schedule import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -87,7 +89,7 @@ class ActionGenerator:
     def __init__(self, rng: random.Random, world: World) -> None:
         self.rng = rng
         self.world = world
-        self._stalled: dict[int, int] = {}
+        self._stalled: dict[NodeId, int] = {}
         """Nodes that no message reaches, and until which step."""
         self._step = 0
         self._delivers = rng.choice((0.6, 0.75, 0.85, 0.92))
@@ -174,23 +176,21 @@ class ActionGenerator:
             node = (CONTROLLER_NUMBER, *self.world.setup.broker_ids)[
                 rng.randint(0, self.world.setup.brokers)
             ]
-            self._stalled[node] = self._step + rng.randint(20, 200)
-        verb = rng.choices(self._verbs, cum_weights=self._weights)[0]
+            self._stalled[node_of(node)] = self._step + rng.randint(20, 200)
+        # As `random.choices` does, which takes a list of weights apart each time.
+        at = bisect(self._weights, rng.random() * self._weights[-1], 0, len(self._verbs) - 1)
+        verb = self._verbs[at]
         return _GENERATORS[verb](self, verb)
 
     def _deliver(self) -> Action | None:
-        stalled = self._stalled
-        links = [
-            link
-            for link in self.world.network
-            if not stalled or stalled.get(node_number(link.target), 0) <= self._step
-        ]
+        stalled, step = self._stalled, self._step
+        if stalled:
+            links = [link for link in self.world.network if stalled.get(link.target, 0) <= step]
+        else:
+            links = [*self.world.network]
         if not links:
             return None
-        link: Link = links[int(self.rng.random() * len(links))]
-        return Action(
-            ActionKind.DELIVER, broker=node_number(link.target), other=node_number(link.source)
-        )
+        return _delivery(links[int(self.rng.random() * len(links))])
 
     def _store(self) -> Action:
         """One of the first that wait: the store has no order, and yet does not forget any."""
@@ -236,6 +236,12 @@ class ActionGenerator:
 
 
 # -- actions ----------------------------------------------------------------------------------
+
+
+@cache
+def _delivery(link: Link) -> Action:
+    source, target = link
+    return Action(ActionKind.DELIVER, broker=node_number(target), other=node_number(source))
 
 
 def _produce(dice: ActionGenerator, verb: ActionKind) -> Action:

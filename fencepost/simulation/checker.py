@@ -86,14 +86,15 @@ class ClusterChecker:
 
     # -- looking --------------------------------------------------------------------------------
 
-    def check_link(self, link: Link) -> None:
-        """A message has arrived, or was lost on its way."""
-        for node in link:
-            if not isinstance(node, ControllerNode):
-                self.check_broker(node)
+    def check_link(self, link: Link, *, has_arrived: bool) -> None:
+        """A message has arrived, or was lost on its way: then its sender may know, too."""
         source, target = link
-        if not isinstance(source, ControllerNode) and not isinstance(target, ControllerNode):
-            self._isr.see_fetch(self._cluster.brokers[target], source)
+        if not has_arrived and not isinstance(source, ControllerNode):
+            self.check_broker(source)
+        if not isinstance(target, ControllerNode):
+            self.check_broker(target)
+            if not isinstance(source, ControllerNode):
+                self._isr.see_fetch(target, source)
         self.check_controller()
 
     def check_all(self) -> None:
@@ -119,17 +120,28 @@ class ClusterChecker:
         broker = self._cluster.brokers.get(broker_id)
         if broker is None or not broker.running:
             return
+        replicas, tier = broker.replicas, self._tier
         for index, seen in self._replicas[broker_id].items():
-            replica = broker.replicas.get(seen.key)
+            replica = replicas.get(seen.key)
             if replica is None:
-                seen.clear()
+                if seen.replica is not None:
+                    seen.clear()
                 continue
-            if replica.log.log_start_offset != seen.start:
+            log = replica.log
+            if log.log_start_offset != seen.start:
                 self._log_starts.check(seen, replica)
-            if not seen.is_unchanged(replica):
+            # Here and not in a function of its own: nothing is asked as often.
+            is_unchanged = (
+                replica is seen.replica
+                and replica.high_watermark == seen.high_watermark
+                and log.log_end_offset == seen.end
+                and replica.leader_epoch in (seen.epoch, UNKNOWN_EPOCH)
+                and log is seen.log
+            )
+            if not is_unchanged:
                 self._check_changed_replica(broker, self.partitions[index], seen, replica)
-            if self._tier is not None:
-                self._tier.check_replica(broker, replica)
+            if tier is not None:
+                tier.check_replica(broker, replica)
 
     def _check_changed_replica(
         self, broker: Broker, history: PartitionHistory, seen: ReplicaSnapshot, replica: Replica

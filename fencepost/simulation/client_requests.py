@@ -146,7 +146,7 @@ class ClientRequests:
             max_bytes=_EVERYTHING, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),)
         )
         return cast(
-            FetchResponse | Wait[FetchResponse], self._send(broker, _FETCH, version, request)
+            "FetchResponse | Wait[FetchResponse]", self._send(broker, _FETCH, version, request)
         )
 
     def epoch_end(self, broker: Broker, index: int, *, epoch: int, asked: int) -> EpochEndOffset:
@@ -248,7 +248,7 @@ class ClientRequests:
             topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=(partition,)),),
         )
         answer = self._send(broker, _OFFSET_COMMIT, _OFFSETS_VERSION, request)
-        return cast(OffsetCommitResponse | Wait[OffsetCommitResponse], answer)
+        return cast("OffsetCommitResponse | Wait[OffsetCommitResponse]", answer)
 
     def committed(self, broker: Broker, group: str, index: int) -> None:
         """Request the committed offset of a group; the answer is ignored."""

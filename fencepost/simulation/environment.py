@@ -11,6 +11,7 @@ parsed when its metadata are written: see `tier_checker.TierChecker`.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
@@ -18,9 +19,9 @@ from msgspec import Struct, field
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.network.links import (
     CONTROLLER,
+    Arrive,
     BrokerId,
     ControllerNode,
-    Deliver,
     Link,
     NodeId,
 )
@@ -80,6 +81,22 @@ def node_of(number: int) -> NodeId:
     return CONTROLLER if number == CONTROLLER_NUMBER else BrokerId(number)
 
 
+@cache
+def link_of(source: int, target: int) -> Link:
+    """The link between two nodes, as a schedule writes them."""
+    return Link(node_of(source), node_of(target))
+
+
+@cache
+def reached_brokers(link: Link, *, has_arrived: bool) -> Sequence[BrokerId]:
+    """The brokers to which something has happened by a message, in order.
+
+    One that has arrived is only known to who got it; one that was lost may be missed by either.
+    """
+    reached = (link.target,) if has_arrived else link
+    return sorted(node for node in reached if not isinstance(node, ControllerNode))
+
+
 class SimulatedNetwork:
     """Messages on their way, in order of each link. Links among each other have none."""
 
@@ -88,7 +105,7 @@ class SimulatedNetwork:
     def __init__(self) -> None:
         self.on_controller_send: Callable[[], None] = _ignore_send
         """Called when the controller sends something: each image that it makes is sent."""
-        self._waiting: dict[Link, deque[Deliver]] = {}
+        self._waiting: dict[Link, deque[Arrive]] = {}
         """Only links with messages, in the order in which they got their first one."""
 
     def __len__(self) -> int:
@@ -98,29 +115,28 @@ class SimulatedNetwork:
         """The links on which a message waits."""
         return iter(self._waiting)
 
-    def send(self, link: Link, deliver: Deliver) -> None:
+    def send(self, link: Link, arrive: Arrive) -> None:
         """Take a message from the network."""
         if link.source is CONTROLLER:
             self.on_controller_send()
         queue = self._waiting.get(link)
         if queue is None:
-            self._waiting[link] = deque((deliver,))
+            self._waiting[link] = deque((arrive,))
         else:
-            queue.append(deliver)
+            queue.append(arrive)
 
-    def deliver(self, link: Link) -> bool:
+    def deliver(self, link: Link) -> bool | None:
         """Deliver the oldest message of a link; the scheduler runs its consequences.
 
-        :returns: Whether there was one.
+        :returns: Whether it has arrived, or was lost; None where there was none.
         """
         queue = self._waiting.get(link)
         if queue is None:
-            return False
+            return None
         arrive = queue.popleft()
         if not queue:
             del self._waiting[link]
-        arrive()
-        return True
+        return arrive()
 
     def first(self) -> Link | None:
         """The link that has waited longest of those with messages, as far as one can say."""

@@ -241,21 +241,10 @@ class ReplicaSnapshot:
         """Its log start."""
 
     def clear(self) -> None:
-        """The broker has no replica, at least not any more."""
-        if self.replica is not None:
-            self.replica = self.log = None
-            self.model.reset_to(0)
-            self.end = self.high_watermark = self.start = 0
-
-    def is_unchanged(self, replica: Replica) -> bool:
-        """Whether nothing has happened to it."""
-        return (
-            replica is self.replica
-            and replica.high_watermark == self.high_watermark
-            and replica.log.log_end_offset == self.end
-            and replica.leader_epoch == self.epoch
-            and replica.log is self.log
-        )
+        """The broker has the replica no more."""
+        self.replica = self.log = None
+        self.model.reset_to(0)
+        self.end = self.high_watermark = self.start = 0
 
     def has_restarted(self, log: Log) -> bool:
         """Whether the log has dropped all that was seen, and begins further on."""

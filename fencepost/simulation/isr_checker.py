@@ -12,7 +12,6 @@ from bisect import bisect_right
 
 from msgspec import Struct, field
 
-from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.replica import Replica
 from fencepost.simulation import invariants as must
@@ -47,10 +46,12 @@ class LeaderTerm(Struct):
 
     def see_fetch(self, follower_id: int, offset: int, now_ms: int) -> None:
         """A follower fetches from an offset; a wiped one from a smaller one than before."""
-        for each in (self.fetched.get(follower_id, -1), offset):
+        before = self.fetched.get(follower_id, -1)
+        for each in (offset,) if offset == before else (before, offset):
             since_ms = self.lags_since_ms(each)
             had_all_ms = now_ms if since_ms is None else since_ms
-            self.caught_up_ms[follower_id] = max(self.caught_up_ms.get(follower_id, 0), had_all_ms)
+            if had_all_ms > self.caught_up_ms.get(follower_id, 0):
+                self.caught_up_ms[follower_id] = had_all_ms
         self.fetched[follower_id] = offset
 
     def lags_since_ms(self, fetch_offset: int) -> int | None:
@@ -67,27 +68,29 @@ class IsrChecker:
 
     def __init__(self, cluster: Cluster, partition_count: int) -> None:
         self._cluster = cluster
-        self._partition_count = partition_count
-        self._terms: dict[tuple[int, int], LeaderTerm] = {}
+        self._terms: dict[int, list[LeaderTerm | None]] = {
+            broker_id: [None] * partition_count for broker_id in cluster.brokers
+        }
         """By broker and partition."""
 
     def see_leader(self, replica: Replica) -> None:
         """A leader has changed: it was elected, or its log has grown."""
         now_ms = self._cluster.scheduler.now_ms()
-        key = (replica.broker_id, replica.index)
-        term = self._terms.get(key)
+        terms, index = self._terms[replica.broker_id], replica.index
+        term = terms[index]
         if term is None or term.replica is not replica or term.epoch != replica.leader_epoch:
-            term = self._terms[key] = LeaderTerm(replica, replica.leader_epoch, isr_since_ms=now_ms)
+            term = LeaderTerm(replica, replica.leader_epoch, isr_since_ms=now_ms)
+            terms[index] = term
         term.see_end(replica.log.log_end_offset, now_ms)
 
-    def see_fetch(self, leader: Broker, follower_id: int) -> None:
+    def see_fetch(self, leader_id: int, follower_id: int) -> None:
         """A message of another broker has arrived at one that may lead: perhaps a Fetch."""
-        now_ms = self._cluster.scheduler.now_ms()
-        for index in range(self._partition_count):
-            term = self._terms.get((leader.broker_id, index))
-            progress = term and term.replica.followers.get(follower_id)
-            if term and progress:
-                term.see_fetch(follower_id, progress.log_end_offset, now_ms)
+        for term in self._terms[leader_id]:
+            if term is not None:
+                progress = term.replica.followers.get(follower_id)
+                if progress is not None:
+                    now_ms = self._cluster.scheduler.now_ms()
+                    term.see_fetch(follower_id, progress.log_end_offset, now_ms)
 
     def check_time(self, before_ms: int) -> None:
         """Time has passed, and all that was due has happened.
@@ -96,8 +99,10 @@ class IsrChecker:
         """
         for broker in self._cluster.brokers.values():
             for (topic, index), replica in broker.replicas.items():
-                term = self._terms.get((broker.broker_id, index))
-                if topic == TOPIC and replica.is_leader and term is not None:
+                if topic != TOPIC or not replica.is_leader:
+                    continue
+                term = self._terms[broker.broker_id][index]
+                if term is not None:
                     max_lag_ms = broker.configs.replica_lag_time_max_ms
                     self._check_leader(term, replica, before_ms, max_lag_ms)
 

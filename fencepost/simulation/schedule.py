@@ -34,6 +34,8 @@ _CONTROLLER: Final = "controller"
 class ActionKind(StrEnum):
     """What an action does."""
 
+    __hash__ = str.__hash__  # the one of an enum is a function in Python
+
     DELIVER = "deliver"
     """The oldest message of a link arrives."""
     SETTLE = "settle"

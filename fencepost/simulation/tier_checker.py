@@ -101,7 +101,10 @@ class TierChecker:
         """In how many segments each batch is, by partition."""
         self._generations = [0] * len(partitions)
         """Rise when what the tier holds of a partition changes."""
-        self._last: dict[tuple[int, int], _TieredReplicaSnapshot] = {}
+        self._last: dict[int, list[_TieredReplicaSnapshot | None]] = {
+            broker_id: [None] * len(partitions) for broker_id in cluster.brokers
+        }
+        """By broker and partition."""
         objects.on_change = self._on_object_changed
 
     # -- the tier -------------------------------------------------------------------------------
@@ -165,10 +168,10 @@ class TierChecker:
         index = replica.index
         highest = broker.remote_log_manager.highest_tiered(replica) if replica.is_leader else None
         generation = self._generations[index]
-        key = (broker.broker_id, index)
-        before = self._last.get(key)
+        last = self._last[broker.broker_id]
+        before = last[index]
         if before is None or not before.is_unchanged(replica, highest, generation):
-            now = self._last[key] = _TieredReplicaSnapshot(replica, highest, generation)
+            now = last[index] = _TieredReplicaSnapshot(replica, highest, generation)
             self._check_changed_replica(broker, replica, before, now)
 
     def _check_changed_replica(

@@ -19,7 +19,7 @@ from fencepost.broker.core.waits import Wait
 from fencepost.broker.data_dir.directory import DataDir
 from fencepost.broker.data_dir.persistence import DataDirPersistence
 from fencepost.broker.metadata.image import Address, PartitionImage
-from fencepost.broker.network.links import Deliver, Link, Transport, deliver_now
+from fencepost.broker.network.links import Arrive, Link, Transport, deliver_now
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import (
     Cluster,
@@ -260,20 +260,20 @@ class ManualTransport:
 
     def __init__(self) -> None:
         self.keeps = False
-        self.kept: deque[tuple[Link, Deliver]] = deque()
+        self.kept: deque[tuple[Link, Arrive]] = deque()
 
-    def __call__(self, link: Link, deliver: Deliver) -> None:
+    def __call__(self, link: Link, arrive: Arrive) -> None:
         if self.keeps:
-            self.kept.append((link, deliver))
+            self.kept.append((link, arrive))
         else:
-            deliver()
+            arrive()
 
     def deliver(self, count: int = 1) -> list[Link]:
         """Deliver the oldest messages; the messages that these cause are kept."""
         delivered = []
         for _ in range(count):
-            link, deliver = self.kept.popleft()
-            deliver()
+            link, arrive = self.kept.popleft()
+            arrive()
             delivered.append(link)
         return delivered
 

@@ -45,9 +45,10 @@ class History:
 
     def check(self) -> None:
         """A step is over."""
+        brokers = self.driver.cluster.brokers.values()
         self._watch.check_all()
-        self._coordinators.check()
-        self._markers.check()
+        self._coordinators.check(brokers)
+        self._markers.check(brokers)
         self.ledger.settle()
 
     def write(self, producer_id: int, epoch: int, sequence: int = 0) -> None:

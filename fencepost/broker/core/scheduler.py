@@ -157,6 +157,10 @@ class Scheduler:
 
     def run_due(self) -> None:
         """Run all that is due by now, in order, and what becomes due meanwhile."""
+        if not self._soon and not self._later and self._heap:
+            deadline_ms, _, timer = self._heap[0]
+            if timer.deadline_ms == deadline_ms > self.now_ms():  # as after most messages
+                return
         self._run_timers()
         while self._later:
             self._later.popleft()()

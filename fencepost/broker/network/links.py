@@ -86,8 +86,10 @@ class Endpoint(Protocol):
 
 
 Deliver = Callable[[], None]
-Transport = Callable[[Link, Deliver], None]
-"""Takes a message and delivers it, at once or later, in order of its link."""
+Arrive = Callable[[], bool]
+"""Ends the way of a message: whether its target has got it, or it is lost."""
+Transport = Callable[[Link, Arrive], object]
+"""Takes a message and has it arrive, at once or later, in order of its link."""
 
 
 OnResponse = Callable[[object | None], None]
@@ -96,9 +98,9 @@ ObserveRequest = Callable[[Api, Context[Any], object], OnResponse]
 """Observes a request that a broker receives, and returns the observer of its answer."""
 
 
-def deliver_now(_link: Link, deliver: Deliver) -> None:
+def deliver_now(_link: Link, arrive: Arrive) -> None:
     """Deliver as in service: in the same turn."""
-    deliver()
+    arrive()
 
 
 def _observe_nothing(_api: Api, _ctx: Context[Any], _message: object) -> OnResponse:
@@ -242,16 +244,18 @@ class Network:
         lives = self._incarnations
         at_source, at_target = lives[source], lives[target]
 
-        def arrive() -> None:
+        def arrive() -> bool:
             same = lives[source] == at_source and lives[target] == at_target
             if same and self.reaches(source, target):
                 deliver()
-            elif lost is not None:
+                return True
+            if lost is not None:
                 notified = source if notify_node is None else notify_node
                 if lives[notified] == (at_source if notified == source else at_target):
                     lost()
+            return False
 
-        self._transport(Link(source, target), arrive)
+        self._transport(_new_tuple(Link, (source, target)), arrive)
 
     def request(
         self,
@@ -285,7 +289,7 @@ class Network:
         peer, client_id = self._peers[sent.source_id]
         scheduler = target.scheduler
         now_ms, wall_ms = scheduler.now_ms(), scheduler.wall_ms()
-        # A tuple at once: `Context` and `_Request` would have it made by one more function each.
+        # A tuple at once: `Context` and the others would have it made by one more function each.
         ctx: Context[Endpoint] = _new_tuple(
             Context, (target, version, client_id, peer, now_ms, wall_ms, None, 0, None)
         )

@@ -4,7 +4,8 @@ What is below the high watermark of a leader is decided for good. From that the 
 decisions, and what a coordinator has to know that takes over.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -86,25 +87,29 @@ class CoordinatorChecker:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._decided: dict[int, _Playback] = {}
+        self._decided: defaultdict[int, _Playback] = defaultdict(_Playback)
         """What is committed, by partition of ``__transaction_state``."""
+        self._keys: list[tuple[str, int]] = []
+        """Those partitions, as brokers name them."""
         self._shards: dict[tuple[int, int], _Watched] = {}
         """By broker and partition."""
         self._decisions: dict[ProducerEpoch, list[Decision]] = {}
         """By the producer id and epoch that the markers have."""
         self.decision_count = 0
 
-    def check(self) -> None:
-        """Something has happened, wherever."""
+    def check(self, brokers: Iterable[Broker]) -> None:
+        """Something has happened at brokers, which run."""
         topic = self._cluster.controller.image.topics.get(TRANSACTION_TOPIC)
         count = 0 if topic is None else len(topic.partitions)
-        for broker in self._cluster.brokers.values():
-            if not broker.running:
-                continue
-            for index in range(count):
-                replica = broker.replicas.get((TRANSACTION_TOPIC, index))
+        if count != len(self._keys):
+            self._keys = [(TRANSACTION_TOPIC, index) for index in range(count)]
+        for broker in brokers:
+            for index, key in enumerate(self._keys):
+                replica = broker.replicas.get(key)
                 if replica is not None and replica.is_leader:
-                    self._follow(index, replica)
+                    decided = self._decided[index]
+                    if replica.high_watermark > decided.end:
+                        self._follow(decided, replica)
                     self._check_shard(broker, index, replica)
 
     def decision(
@@ -123,10 +128,7 @@ class CoordinatorChecker:
         """What is committed, by partition of ``__transaction_state``."""
         return {index: playback.state for index, playback in self._decided.items()}
 
-    def _follow(self, index: int, replica: Replica) -> None:
-        decided = self._decided.setdefault(index, _Playback())
-        if replica.high_watermark <= decided.end:
-            return
+    def _follow(self, decided: _Playback, replica: Replica) -> None:
         decided.epoch = max(decided.epoch, replica.leader_epoch)
         for record in decided.play(replica.log, replica.high_watermark):
             metadata = record.value
@@ -146,14 +148,13 @@ class CoordinatorChecker:
         if shard is None or not shard.loaded or shard.coordinator_epoch != replica.leader_epoch:
             return
         key = (broker.broker_id, index)
-        where = f"coordinator of s{index} on broker {broker.broker_id}"
         watched = self._shards.get(key)
         if watched is None or watched.shard is not shard:
             watched = self._shards[key] = _Watched(shard, _Playback())
-            self._check_succession(where, index, replica)
+            self._check_succession(f"{_location(replica)}, which takes over", index, replica)
         if watched.log.end != replica.log.log_end_offset:
             watched.log.play(replica.log, replica.log.log_end_offset)
-            self._require_same(where, shard.latest, watched.log)
+            self._require_same(_location(replica), shard.latest, watched.log)
 
     def _check_succession(self, where: str, index: int, replica: Replica) -> None:
         """A coordinator has taken over: its log has all that the ones before have decided.
@@ -164,8 +165,12 @@ class CoordinatorChecker:
         if replica.leader_epoch < decided.epoch:
             return
         found.play(replica.log, min(decided.end, replica.log.log_end_offset))
-        self._require_same(f"{where}, which takes over", found.state, decided)
+        self._require_same(where, found.state, decided)
 
     def _require_same(self, where: str, lived: ReplayedTransactions, replayed: _Playback) -> None:
         known, said = lived.transactions, replayed.state.transactions
         require(must.coordinators_are_what_their_log_says, where, known, said)
+
+
+def _location(replica: Replica) -> str:
+    return f"coordinator of s{replica.index} on broker {replica.broker_id}"

@@ -109,6 +109,8 @@ class Ledger:
         """The rank that each transactional id has got last."""
         self._settled: dict[str, int] = {}
         """The same, before this step."""
+        self._has_given = False
+        """Whether there is news in this step."""
 
     def begin(self, name: str, transactional_id: str) -> SentTransaction:
         """A producer begins a transaction."""
@@ -156,6 +158,7 @@ class Ledger:
             self._close_all(transactional_id)
         self._ids[producer.producer_id] = transactional_id
         self._newest[transactional_id] = max(known, self._newest.get(transactional_id, -1))
+        self._has_given = True
 
     def is_given_to_successor(self, producer: ProducerEpoch, holder: str) -> bool:
         """Whether another producer, of the flow before, has an epoch that this one is given.
@@ -174,7 +177,9 @@ class Ledger:
 
     def settle(self) -> None:
         """A step is over: what was given out in it holds from now on."""
-        self._settled.update(self._newest)
+        if self._has_given:
+            self._settled.update(self._newest)
+            self._has_given = False
 
     def is_alive(self, producer: ProducerEpoch) -> bool:
         """Whether a producer's epoch is the newest of its id, as of the step before."""

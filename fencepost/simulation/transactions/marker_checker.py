@@ -1,11 +1,13 @@
 """Follows transactions through the logs of the partitions, as leaders have written them."""
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
 from msgspec import Struct, field
 
 from fencepost.broker.metadata.image import PartitionImage
+from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.replica import Replica
 from fencepost.simulation.checker import ClusterChecker
@@ -46,30 +48,30 @@ class MarkerChecker:
         self._coordinators = coordinators
         self._ledger = ledger
         self._states: dict[Batch, _LogState] = {}
+        self._histories = [((TOPIC, history.index), history) for history in watch.partitions]
+        """By partition, as brokers name it."""
         self._seen = [0] * len(watch.partitions)
         """How many batches of each partition have been looked at."""
         self._stable: dict[tuple[int, int], tuple[int, int]] = {}
         """Log end and high watermark of each replica when its last stable offset was checked."""
         self.marker_count = 0
 
-    def check(self) -> None:
-        """Something has happened, wherever; the decisions are known."""
-        partitions = self._cluster.controller.image.topics[TOPIC].partitions
-        for history, partition in zip(self._watch.partitions, partitions, strict=True):
-            self._check_new_batches(history, partition)
-        for broker_id, broker in self._cluster.brokers.items():
-            if broker.running:
-                for history in self._watch.partitions:
-                    replica = broker.replicas.get((TOPIC, history.index))
-                    if replica is not None and replica.is_leader:
-                        self._check_last_stable_offset(broker_id, history, replica)
+    def check(self, brokers: Iterable[Broker]) -> None:
+        """Something has happened at brokers, which run; the decisions are known."""
+        for history in self._watch.partitions:
+            if len(history.batches) != self._seen[history.index]:
+                self._check_new_batches(history)
+        for broker in brokers:
+            for key, history in self._histories:
+                replica = broker.replicas.get(key)
+                if replica is not None and replica.is_leader:
+                    self._check_last_stable_offset(broker.broker_id, history, replica)
 
     # -- batches ---------------------------------------------------------------------------------
 
-    def _check_new_batches(self, history: PartitionHistory, partition: PartitionImage) -> None:
+    def _check_new_batches(self, history: PartitionHistory) -> None:
         index, seen = history.index, self._seen[history.index]
-        if len(history.batches) == seen:
-            return
+        partition = self._cluster.controller.image.topics[TOPIC].partitions[index]
         self._seen[index] = len(history.batches)
         for batch in islice(history.batches.values(), seen, None):
             before = _EMPTY if batch.before is None else self._states.get(batch.before, _EMPTY)

@@ -90,7 +90,7 @@ class TransactionalRequests:
             producer_epoch=epoch,
         )
         answer = self._send(broker, BY_NAME["init_producer_id"], _INIT_VERSION, request)
-        return wait_for(cast(InitProducerIdResponse | Wait[InitProducerIdResponse], answer))
+        return wait_for(cast("InitProducerIdResponse | Wait[InitProducerIdResponse]", answer))
 
     def add_partition(
         self, broker: Broker, transactional_id: str, producer: ProducerEpoch, index: int
@@ -103,7 +103,9 @@ class TransactionalRequests:
             v3_and_below_topics=(AddPartitionsToTxnTopic(name=TOPIC, partitions=(index,)),),
         )
         answer = self._send(broker, BY_NAME["add_partitions_to_txn"], _ADD_VERSION, request)
-        return wait_for(cast(AddPartitionsToTxnResponse | Wait[AddPartitionsToTxnResponse], answer))
+        return wait_for(
+            cast("AddPartitionsToTxnResponse | Wait[AddPartitionsToTxnResponse]", answer)
+        )
 
     def produce(
         self, broker: Broker, transactional_id: str, index: int, batch: bytes
@@ -117,7 +119,7 @@ class TransactionalRequests:
             topic_data=(TopicProduceData(name=TOPIC, partition_data=(data,)),),
         )
         answer = self._send(broker, BY_NAME["produce"], self._produce_version, request)
-        return wait_for(cast(ProduceResponse | Wait[ProduceResponse], answer))
+        return wait_for(cast("ProduceResponse | Wait[ProduceResponse]", answer))
 
     def end(
         self, broker: Broker, transactional_id: str, producer: ProducerEpoch, *, commits: bool
@@ -130,7 +132,7 @@ class TransactionalRequests:
             committed=commits,
         )
         answer = self._send(broker, BY_NAME["end_txn"], self._end_version, request)
-        return wait_for(cast(EndTxnResponse | Wait[EndTxnResponse], answer))
+        return wait_for(cast("EndTxnResponse | Wait[EndTxnResponse]", answer))
 
     def fetch(self, broker: Broker, index: int, offset: int) -> Wait[FetchResponse]:
         """Read all that a read_committed consumer may read from an offset on."""
@@ -143,7 +145,7 @@ class TransactionalRequests:
             topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),),
         )
         answer = self._send(broker, BY_NAME["fetch"], _FETCH_VERSION, request)
-        return wait_for(cast(FetchResponse | Wait[FetchResponse], answer))
+        return wait_for(cast("FetchResponse | Wait[FetchResponse]", answer))
 
     def _send(self, broker: Broker, api: Api, version: int, request: object) -> object:
         return self._ask(broker, api, version, request, self._peer)

@@ -69,7 +69,7 @@ class OffsetRequests:
             group_id=group,
         )
         answer = self._send(broker, BY_NAME["add_offsets_to_txn"], _ADD_VERSION, request)
-        return wait_for(cast(AddOffsetsToTxnResponse | Wait[AddOffsetsToTxnResponse], answer))
+        return wait_for(cast("AddOffsetsToTxnResponse | Wait[AddOffsetsToTxnResponse]", answer))
 
     def commit(
         self,
@@ -90,7 +90,7 @@ class OffsetRequests:
             topics=(TxnOffsetCommitRequestTopic(name=TOPIC, partitions=(partition,)),),
         )
         answer = self._send(broker, BY_NAME["txn_offset_commit"], self._commit_version, request)
-        return wait_for(cast(TxnOffsetCommitResponse | Wait[TxnOffsetCommitResponse], answer))
+        return wait_for(cast("TxnOffsetCommitResponse | Wait[TxnOffsetCommitResponse]", answer))
 
     def committed(
         self, broker: Broker, group: str, index: int, *, is_stable: bool
@@ -104,7 +104,7 @@ class OffsetRequests:
         wanted = OffsetFetchRequestGroup(group_id=group, topics=(topic,))
         request = OffsetFetchRequest(groups=(wanted,), require_stable=is_stable)
         answer = self._send(broker, BY_NAME["offset_fetch"], _FETCH_VERSION, request)
-        return wait_for(cast(OffsetFetchResponse | Wait[OffsetFetchResponse], answer))
+        return wait_for(cast("OffsetFetchResponse | Wait[OffsetFetchResponse]", answer))
 
     def _send(self, broker: Broker, api: Api, version: int, request: object) -> object:
         return self._ask(broker, api, version, request, self._peer)

@@ -1,6 +1,7 @@
 """All transactional producers and read_committed consumers of a cluster, and their checks."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.node import operator_actions
@@ -204,11 +205,17 @@ class Transactions:
 
     # -- checks ----------------------------------------------------------------------------------
 
-    def check(self) -> None:
-        """Something has happened, wherever."""
+    def check(self, broker_ids: Iterable[int] | None = None) -> None:
+        """Something has happened.
+
+        :param broker_ids: Where, in order; None: wherever.
+        """
         if self.producers:
-            self._coordinators.check()
-            self._markers.check()
+            brokers = self._cluster.brokers
+            reached = [brokers[each] for each in (brokers if broker_ids is None else broker_ids)]
+            running = [broker for broker in reached if broker.running]
+            self._coordinators.check(running)
+            self._markers.check(running)
             self._ledger.settle()
 
     def read_on(self) -> bool:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from fencepost.broker.network.links import CONTROLLER, Deliver, Link
+from fencepost.broker.network.links import CONTROLLER, Arrive, Link
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import (
@@ -164,14 +164,14 @@ class Post:
     """Carries at once, but for what is on its way to one broker while that is kept back."""
 
     def __init__(self) -> None:
-        self._kept: deque[Deliver] = deque()
+        self._kept: deque[Arrive] = deque()
         self._target: int | None = None
 
-    def __call__(self, link: Link, deliver: Deliver) -> None:
+    def __call__(self, link: Link, arrive: Arrive) -> None:
         if link.source is CONTROLLER and link.target == self._target:
-            self._kept.append(deliver)
+            self._kept.append(arrive)
         else:
-            deliver()
+            arrive()
 
     def keep_for(self, broker_id: int) -> None:
         """Keep back what the controller sends to a broker."""
