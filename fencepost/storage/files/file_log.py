@@ -10,6 +10,7 @@ validated.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import wraps
+from operator import attrgetter
 from pathlib import PurePath
 from typing import Concatenate, ParamSpec, TypeVar, final
 
@@ -185,20 +186,16 @@ class FileLog:
         """Compaction has cleaned everything before this offset."""
         return self._log.cleaned_until
 
-    @property
-    def log_start_offset(self) -> int:
-        """The first offset that may be read."""
-        return self._log.log_start_offset
+    # As in `SegmentedLog`.
+    log_start_offset = property(attrgetter("_log.log_start_offset"))
+    """The first offset that may be read."""
+    log_end_offset = property(attrgetter("_log.log_end_offset"))
+    """The offset that the next record gets."""
 
     @property
     def local_log_start_offset(self) -> int:
         """The first offset in the files."""
         return self._log.local_log_start_offset
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
-        return self._log.log_end_offset
 
     @property
     def batches_end_offset(self) -> int:

@@ -121,7 +121,8 @@ class LogFlusher:
     @property
     def end(self) -> int:
         """The log end, less offsets behind the last batch: files can't tell them from lost ones."""
-        return min(self._log.log_end_offset, self._log.batches_end_offset)
+        end: int = self._log.log_end_offset
+        return min(end, self._log.batches_end_offset)
 
     def inventory(self, high_watermark: int) -> LogInventory:
         """The present state of the log's files: see `FileLog.inventory`."""

@@ -56,12 +56,14 @@ class LeaderEpochCache:
     :ivar on_change: Called after every change.
     """
 
-    __slots__ = ("_epochs", "_starts", "on_change")
+    __slots__ = ("_entries", "_epochs", "_starts", "on_change")
 
     def __init__(self, entries: Iterable[EpochEntry] = ()) -> None:
         self.on_change: Callable[[], None] = _ignore_change
         self._epochs: list[int] = []
         self._starts: list[int] = []
+        self._entries: tuple[EpochEntry, ...] | None = ()
+        """Both together; None after a change, until they are asked for."""
         for entry in entries:
             self.assign(entry.epoch, entry.start_offset)
 
@@ -75,7 +77,9 @@ class LeaderEpochCache:
 
     def entries(self) -> tuple[EpochEntry, ...]:
         """All entries, oldest first."""
-        return tuple(map(EpochEntry, self._epochs, self._starts))
+        if self._entries is None:
+            self._entries = tuple(map(EpochEntry, self._epochs, self._starts))
+        return self._entries
 
     def assign_or_clear(self, epoch: int, start_offset: int) -> None:
         """Assign the epoch of a batch; one of the old message format has none and clears all."""
@@ -103,7 +107,7 @@ class LeaderEpochCache:
             starts.pop()
         epochs.append(epoch)
         starts.append(start_offset)
-        self.on_change()
+        self._changed()
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
@@ -134,7 +138,7 @@ class LeaderEpochCache:
         while self._starts and self._starts[-1] >= end_offset:
             self._epochs.pop()
             self._starts.pop()
-        self.on_change()
+        self._changed()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Drop the epochs that end at or before `start_offset`; the next begins there."""
@@ -142,14 +146,18 @@ class LeaderEpochCache:
         if index and self._starts[0] < start_offset:
             del self._epochs[: index - 1], self._starts[: index - 1]
             self._starts[0] = start_offset
-            self.on_change()
+            self._changed()
 
     def clear(self) -> None:
         """Drop everything."""
         if self._epochs:
             self._epochs.clear()
             self._starts.clear()
-            self.on_change()
+            self._changed()
+
+    def _changed(self) -> None:
+        self._entries = None
+        self.on_change()
 
 
 def _ignore_change() -> None:

@@ -6,6 +6,7 @@ subject.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import final
 
 from fencepost.protocol.byte_utils import Buffer
@@ -77,20 +78,17 @@ class SegmentedLog:
         """Topic and partition: ``topic-0``."""
         return self._state.name
 
-    @property
-    def log_start_offset(self) -> int:
-        """The first offset that may be read."""
-        return self._state.start
+    # Both are asked many times for each request, and a function in Python takes twice as long.
+    log_start_offset = property(attrgetter("_state.start"))
+    """The first offset that may be read."""
+    log_end_offset = property(attrgetter("_state.end"))
+    """The offset that the next record gets."""
 
     @property
     def local_log_start_offset(self) -> int:
         """The first offset held here."""
-        return max(self._state.start, self._state.segments.first_offset)
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
-        return self._state.end
+        state = self._state
+        return max(state.start, state.segments.first_offset)
 
     @property
     def batches_end_offset(self) -> int:

@@ -102,7 +102,8 @@ class BothLogs(RuleBasedStateMachine):
             return repr(error)
 
     def offset_near(self, fraction: float) -> int:
-        start, end = self.memory.log_start_offset, self.memory.log_end_offset
+        start: int = self.memory.log_start_offset
+        end: int = self.memory.log_end_offset
         return max(start - 1 + round(fraction * (end - start + 2)), 0)
 
     # What changes them.

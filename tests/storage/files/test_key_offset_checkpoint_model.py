@@ -83,7 +83,8 @@ class Keys(RuleBasedStateMachine):
         self.point = self.log.recovery_point
 
     def offset(self, fraction: float) -> int:
-        start, end = self.log.log_start_offset, self.log.log_end_offset
+        start: int = self.log.log_start_offset
+        end: int = self.log.log_end_offset
         return start + round(fraction * (end - start))
 
     # What comes.
