@@ -5,6 +5,7 @@ states where it believes the log to end, learns better when it is refused, and t
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, cast
 
 from msgspec import Struct
@@ -16,7 +17,14 @@ from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.expected_offsets import parse_mismatch
 from fencepost.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
-from fencepost.protocol.records import Record, build_batch, read_header
+from fencepost.protocol.records import (
+    NO_LEADER_EPOCH,
+    BatchHeader,
+    Record,
+    build_batch,
+    read_header,
+    stamp,
+)
 from fencepost.simulation import client_invariants as must
 from fencepost.simulation.checker import ClusterChecker
 from fencepost.simulation.client_requests import ClientRequests
@@ -32,6 +40,8 @@ _COMPETITORS: Final = 2
 _MOST_RECORDS: Final = 3
 _TIMESTAMP: Final = 1_700_000_000_000
 _ATTEMPTS: Final = 2
+_KNOWN_BATCHES: Final = 4096
+"""Those of a few seeds: seeds number their batches alike."""
 _CODECS: Final = (Codec.NONE, Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
 
 
@@ -75,8 +85,9 @@ class Producers:
         self._requests = [
             ClientRequests(stage.send, f"producer-{n + 1}") for n in range(_COMPETITORS)
         ]
-        self._has_ids = setup.is_tiered
-        self._first_id = _FIRST_PRODUCER_ID if setup.has_transactions else 0
+        first_id = _FIRST_PRODUCER_ID if setup.has_transactions else 0
+        self._first_id = first_id if setup.is_tiered else None
+        """With a tier producers take turns. Without one their state is not checked."""
         self._expects = setup.checks_offsets
         self._believed: dict[tuple[int, int], int] = {}
         """Where each competitor believes a partition's log to end."""
@@ -139,13 +150,14 @@ class Producers:
             number = self._produced
             if expected is not None and not batches:
                 count += number % 4 == 0
-            value = b"%d" % number
-            size = number % _MOST_RECORDS + 1
-            records = [Record(offset + i, timestamp, None, value) for i in range(size)]
-            batches.append(self._batch(records, number))
-            crcs.append(read_header(batches[-1]).crc)
+            codec = _CODECS[number % len(_CODECS)] if self._is_realistic else Codec.NONE
+            batch, header = _numbered_batch(number, timestamp, codec, self._first_id)
+            batches.append(bytearray(batch))
+            crcs.append(header.crc)
+            size = header.record_count
             if expected is not None:
-                self._watch.partitions[index].expected[crcs[-1]] = offset
+                stamp(batches[-1], 0, header, base_offset=offset, leader_epoch=NO_LEADER_EPOCH)
+                self._watch.partitions[index].expected[header.crc] = offset
                 offset += size
         before_last = 0 if count == 1 else offset - size - (expected or 0)
         lacked = self._lacks_replicas(broker_id, index)
@@ -159,25 +171,6 @@ class Producers:
         if replica is None or not replica.is_leader:
             return False
         return self._watch.lacks_replicas(replica)
-
-    def _batch(self, records: list[Record], number: int) -> bytearray:
-        """With a tier producers take turns, each time in a new epoch, where any sequence may begin.
-
-        Without a tier the producers' state is not checked.
-        """
-        base = records[0].offset
-        codec = _CODECS[number % len(_CODECS)] if self._is_realistic else Codec.NONE
-        if not self._has_ids:
-            return build_batch(records, base_offset=base, codec=codec)
-        epoch, producer_id = divmod(number, _PRODUCERS)
-        return build_batch(
-            records,
-            base_offset=base,
-            codec=codec,
-            producer_id=self._first_id + producer_id,
-            producer_epoch=epoch,
-            base_sequence=0,
-        )
 
     def _send(self, broker: Broker, publishes: Sequence[_Publish]) -> None:
         def answered(answer: object) -> None:
@@ -213,3 +206,28 @@ class Producers:
             self._believed[who] = publish.next_offset
         if publish.acks == ACKS_ALL:
             self._answers.append(_Answer(publish, self.last_error, response.base_offset))
+
+
+@lru_cache(_KNOWN_BATCHES)
+def _numbered_batch(
+    number: int, timestamp: int, codec: Codec, first_id: int | None
+) -> tuple[bytes, BatchHeader]:
+    """A batch of one to three records as its producer makes it, at offset 0.
+
+    :param first_id: Of its producers, which take turns, each time in a new epoch, where any
+        sequence may begin; None where it has no producer id.
+    """
+    value = b"%d" % number
+    records = [Record(i, timestamp, None, value) for i in range(number % _MOST_RECORDS + 1)]
+    if first_id is None:
+        batch = build_batch(records, codec=codec)
+    else:
+        epoch, producer_id = divmod(number, _PRODUCERS)
+        batch = build_batch(
+            records,
+            codec=codec,
+            producer_id=first_id + producer_id,
+            producer_epoch=epoch,
+            base_sequence=0,
+        )
+    return bytes(batch), read_header(batch)

@@ -1,6 +1,5 @@
 """A simulated cluster with its clients, and what each action does to it."""
 
-from contextlib import suppress
 from typing import Final, TypeVar
 
 from fencepost.broker.controller.auto_topic_creation import create_internal_topic
@@ -69,8 +68,6 @@ _TIERED: Final = {
 }
 _OFFSETS_REPLICAS: Final = 3
 _CONSUMERS: Final = {"offsets.topic.num.partitions": "1"}
-_REFUSED: Final = suppress(ControllerError)
-"""An action that made no sense; one context for all, which keeps no state."""
 _CONFIGS: Final = {"log.cleaner.enable": "false", "log.cleaner.backoff.ms": "86400000"}
 
 
@@ -155,8 +152,7 @@ class World:
         if action.kind is ActionKind.DELIVER:
             self.deliver(link_of(action.other, action.broker))
             return
-        with _REFUSED:
-            ACTIONS[action.kind](self, action)
+        self._attempt(action)
         self.cluster.scheduler.run_due()
         if action.kind in APPLICATION_ACTIONS:
             self.producers.check_answers()
@@ -166,6 +162,14 @@ class World:
             self.transactions.check()
         else:
             self.check()
+
+    def _attempt(self, action: Action) -> bool:
+        """Do what an action says; whether it made any sense, or was refused."""
+        try:
+            ACTIONS[action.kind](self, action)
+        except ControllerError:
+            return False
+        return True
 
     def heal(self) -> None:
         """Mend everything, let time pass, and check that the cluster is as good as new.

@@ -6,6 +6,7 @@ decisions, and what a coordinator has to know that takes over.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct, field
@@ -30,6 +31,8 @@ from fencepost.simulation.transactions.ledger import ProducerEpoch
 from fencepost.storage.log.interface import Log
 
 _ALL_AT_ONCE: Final = 1 << 30
+_KNOWN_BATCHES: Final = 1024
+"""Several replay each batch: what is committed, its coordinator, and those that take over."""
 
 
 class Decision(Struct, frozen=True):
@@ -69,10 +72,14 @@ def _records(log: Log, start: int, until: int) -> Iterator[TransactionRecord]:
         for buffer in found.buffers:
             for position, header in iter_headers(buffer):
                 at = header.next_offset
-                for stored in iter_records(buffer, position):
-                    record = None if stored.key is None else decode(stored.key, stored.value)
-                    if record is not None:
-                        yield record
+                yield from _decoded(bytes(buffer[position : position + header.size]))
+
+
+@lru_cache(_KNOWN_BATCHES)
+def _decoded(batch: bytes) -> tuple[TransactionRecord, ...]:
+    keyed = ((stored.key, stored.value) for stored in iter_records(batch))
+    records = (decode(key, value) for key, value in keyed if key is not None)
+    return tuple(record for record in records if record is not None)
 
 
 class _Watched(Struct):

@@ -212,8 +212,8 @@ class Transactions:
         """
         if self.producers:
             brokers = self._cluster.brokers
-            reached = [brokers[each] for each in (brokers if broker_ids is None else broker_ids)]
-            running = [broker for broker in reached if broker.running]
+            reached = brokers if broker_ids is None else broker_ids
+            running = [brokers[each] for each in reached if brokers[each].running]
             self._coordinators.check(running)
             self._markers.check(running)
             self._ledger.settle()
