@@ -84,6 +84,10 @@ class ConfigLayers:
         text = self._texts.get(name)
         return config.default_value if text is None else parse(config, text)
 
+    def has_text(self, name: str) -> bool:
+        """Whether a broker config has a text of its own; else `value` is Kafka's default."""
+        return name in self._texts
+
     def with_dynamic(self, configs: Mapping[str, str], *, per_broker: bool) -> "ConfigLayers":
         """The same with other dynamic configs of this broker, or else of the whole cluster."""
         if per_broker:

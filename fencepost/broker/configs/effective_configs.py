@@ -9,6 +9,7 @@ attribute ``num_partitions: int`` has the value of ``num.partitions``.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
+from functools import cache
 from typing import Any, Final, NamedTuple, get_origin
 
 from msgspec import Struct
@@ -264,7 +265,9 @@ class BrokerConfigs:
         self._topics.clear()
         self._by_name.clear()
         self._may_check_offsets = None
-        vars(self).update(_parsed(_BROKER_ATTRIBUTES, self.layers.value))
+        vars(self).update(_default_attributes())
+        given = [each for each in _BROKER_ATTRIBUTES if self.layers.has_text(each.config)]
+        vars(self).update(_parsed(given, self.layers.value))
         directories = self.layers.value("log.dirs" if self.layers.on_disk else "log.dir")
         assert isinstance(directories, tuple)
         self.log_dirs: tuple[str, ...] = directories
@@ -332,6 +335,13 @@ _TOPIC_ATTRIBUTES: Final = _attributes(
     {name: kind for name, kind in TopicSettings.__annotations__.items() if name != "log"}
 )
 _LOG_ATTRIBUTES: Final = _attributes(TopicLogConfig.__annotations__)
+
+
+@cache
+def _default_attributes() -> Mapping[str, Any]:
+    """The attributes of a broker without any config: most brokers have few."""
+    table = broker_configs()
+    return _parsed(_BROKER_ATTRIBUTES, lambda name: table[name].default_value)
 
 
 def settable_configs(given: Mapping[str, str]) -> dict[str, str]:
