@@ -46,7 +46,7 @@ _CHECKSUMMED_AT: Final = 21
 _MAX_TIMESTAMP_AT: Final = 35
 _MAGIC_AT: Final = 16
 _MIN_RECORD_SIZE: Final = 14
-_SIGNED_BYTE: Final = struct.Struct(">b")
+_LENGTH_AND_MAGIC: Final = struct.Struct(">i4xb")
 _INT32: Final = struct.Struct(">i")
 _new_tuple: Final = tuple.__new__
 
@@ -170,14 +170,16 @@ def batch_size(buf: Buffer, pos: int = 0) -> int:
     left = len(buf) - pos
     if left < LOG_OVERHEAD:
         return 0
-    (length,) = _INT32.unpack_from(buf, pos + _LENGTH_AT)
+    if left > _MAGIC_AT:
+        length, magic = _LENGTH_AND_MAGIC.unpack_from(buf, pos + _LENGTH_AT)
+    else:
+        (length,), magic = _INT32.unpack_from(buf, pos + _LENGTH_AT), None
     if length < _MIN_RECORD_SIZE:
         raise CorruptBatch(
             f"Record size {length} is less than the minimum record overhead ({_MIN_RECORD_SIZE})"
         )
-    if left <= _MAGIC_AT:
+    if magic is None:
         return 0
-    (magic,) = _SIGNED_BYTE.unpack_from(buf, pos + _MAGIC_AT)
     if not 0 <= magic <= MAGIC:
         raise CorruptBatch(f"Invalid magic found in record: {magic}")
     size: int = length + LOG_OVERHEAD
@@ -219,7 +221,7 @@ def iter_headers(buf: Buffer, pos: int = 0) -> Iterator[tuple[int, BatchHeader]]
     """
     end = len(buf)
     while size := batch_size(buf, pos):
-        yield pos, read_header(buf, pos)
+        yield pos, peek_header(buf, pos)
         pos += size
         if pos == end:
             return
