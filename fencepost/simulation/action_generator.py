@@ -120,12 +120,12 @@ class ActionGenerator:
         self._suit_requests_for_all_partitions(weights)
         self.unclean_share = rng.choice((0, 0.3)) if risky else 0.0
         self.unclean_share *= not world.setup.has_transactions
-        self._applications = ApplicationActions(world)
-        self._transactions = TransactionActions(world)
-        self.has_consumers = bool(self._applications.numbers)
+        applications, transactions = ApplicationActions(world), TransactionActions(world)
+        self._own = [each for each in (applications, transactions) if each.share]
+        self.has_consumers = bool(applications.numbers)
         if self.has_consumers:
             self._suit_consumers(weights)
-        self._transactions.suit(weights)
+        transactions.suit(weights)
         self._verbs = list(weights)
         self._weights = list(accumulate(weights.values()))
 
@@ -163,9 +163,10 @@ class ActionGenerator:
 
     def _next(self) -> Action:
         rng = self.rng
-        action = self._applications.next() or self._transactions.next()
-        if action is not None:
-            return action
+        for own in self._own:
+            action = own.next()
+            if action is not None:
+                return action
         if self._stores and self.world.object_store.pending and rng.random() < self._stores:
             return self._store()
         if rng.random() < self._delivers:
@@ -184,10 +185,9 @@ class ActionGenerator:
 
     def _deliver(self) -> Action | None:
         stalled, step = self._stalled, self._step
+        links = [*self.world.network]
         if stalled:
-            links = [link for link in self.world.network if stalled.get(link.target, 0) <= step]
-        else:
-            links = [*self.world.network]
+            links = [link for link in links if stalled.get(link.target, 0) <= step]
         if not links:
             return None
         return _delivery(links[int(self.rng.random() * len(links))])

@@ -72,6 +72,8 @@ class ClusterChecker:
         self.before_deletion = self._log_starts.before_deletion
         self.allows_unclean = False
         """Whether elections may lose records now."""
+        self.changes = 0
+        """How often a replica was seen to have changed."""
         self.digest = 0
         """Of all changes that were seen, in order: the same for the same run."""
 
@@ -128,7 +130,8 @@ class ClusterChecker:
                     seen.clear()
                 continue
             log = replica.log
-            if log.log_start_offset != seen.start:
+            has_same_start = log.log_start_offset == seen.start
+            if not has_same_start:
                 self._log_starts.check(seen, replica)
             # Here and not in a function of its own: nothing is asked as often.
             is_unchanged = (
@@ -139,9 +142,10 @@ class ClusterChecker:
                 and log is seen.log
             )
             if not is_unchanged:
+                self.changes += 1
                 self._check_changed_replica(broker, self.partitions[index], seen, replica)
             if tier is not None:
-                tier.check_replica(broker, replica)
+                tier.check_replica(broker, replica, is_unchanged=is_unchanged and has_same_start)
 
     def _check_changed_replica(
         self, broker: Broker, history: PartitionHistory, seen: ReplicaSnapshot, replica: Replica

@@ -49,17 +49,14 @@ class _TieredReplicaSnapshot:
         self.highest_tiered = highest_tiered
         self.generation = generation
 
-    def is_unchanged(self, replica: Replica, highest_tiered: int | None, generation: int) -> bool:
-        """Whether nothing has happened since."""
+    def has_same_ends(self, replica: Replica) -> bool:
+        """Whether a replica's log, its ends and its high watermark are still these."""
         log = replica.log
         return (
             log is self.log
             and replica.high_watermark == self.high_watermark
             and log.log_end_offset == self.end
-            and generation == self.generation
-            and log.local_log_start_offset == self.local_start
             and log.log_start_offset == self.start
-            and highest_tiered == self.highest_tiered
         )
 
     def has_same_start(self, other: "_TieredReplicaSnapshot | None") -> bool:
@@ -163,14 +160,25 @@ class TierChecker:
 
     # -- replicas -------------------------------------------------------------------------------
 
-    def check_replica(self, broker: Broker, replica: Replica) -> None:
-        """Something may have happened to a replica, or to what the tier has of its partition."""
+    def check_replica(self, broker: Broker, replica: Replica, *, is_unchanged: bool) -> None:
+        """Something may have happened to a replica, or to what the tier has of its partition.
+
+        :param is_unchanged: Whether it is known to have the log, with the ends, and the high
+            watermark that it had when it was looked at last.
+        """
         index = replica.index
         highest = broker.remote_log_manager.highest_tiered(replica) if replica.is_leader else None
         generation = self._generations[index]
         last = self._last[broker.broker_id]
         before = last[index]
-        if before is None or not before.is_unchanged(replica, highest, generation):
+        is_as_before = (
+            before is not None
+            and (is_unchanged or before.has_same_ends(replica))
+            and generation == before.generation
+            and highest == before.highest_tiered
+            and replica.log.local_log_start_offset == before.local_start
+        )
+        if not is_as_before:
             now = last[index] = _TieredReplicaSnapshot(replica, highest, generation)
             self._check_changed_replica(broker, replica, before, now)
 

@@ -152,8 +152,10 @@ class World:
         if action.kind is ActionKind.DELIVER:
             self.deliver(link_of(action.other, action.broker))
             return
-        self._attempt(action)
+        has_succeeded = self._attempt(action)
         self.cluster.scheduler.run_due()
+        if action.kind is ActionKind.ADVANCE and has_succeeded:
+            return  # it has looked, and nothing was due any more
         if action.kind in APPLICATION_ACTIONS:
             self.producers.check_answers()
         elif action.kind in CLIENT_ACTIONS:

@@ -33,7 +33,8 @@ class ApplicationActions:
         is_drafted = world.setup.consumers == DRAFT_CONSUMERS
         of_dialect = [n for n, kind in kinds.items() if kind.is_drafted is is_drafted]
         self.numbers: Sequence[int] = rng.sample(of_dialect, rng.choice((1, 1, 2)) if kinds else 0)
-        self._share = rng.choice((0.3, 0.45, 0.6)) if kinds else 0.0
+        self.share = rng.choice((0.3, 0.45, 0.6)) if kinds else 0.0
+        """Of all steps; 0 where there are none."""
         self._losses = rng.choice((0.0, 0.01, 0.05))
         self._ignores = rng.choice((0.0, 0.3, 0.8))
         self._saves = rng.choice((0.02, 0.04))
@@ -42,7 +43,7 @@ class ApplicationActions:
     def next(self) -> Action | None:
         """The next action, or None where it is for others to do something."""
         rng = self._rng
-        if not self._share or rng.random() >= self._share:
+        if rng.random() >= self.share:
             return None
         number = rng.choice(self.numbers)
         chance = rng.random()

@@ -40,7 +40,8 @@ class TransactionActions:
         self._transactions = world.transactions
         self._rng = rng = random.Random(f"transactions {world.setup.seed}")
         has_any = world.setup.has_transactions
-        self._share = rng.choice((0.2, 0.3, 0.4)) if has_any else 0.0
+        self.share = rng.choice((0.2, 0.3, 0.4)) if has_any else 0.0
+        """Of all steps; 0 where there are none."""
         self._offsets = rng.choice((0.0, 0.2, 0.4))
         self._settles = rng.choice((0.04, 0.1, 0.25))
         self._reads = rng.choice((0.05, 0.15))
@@ -53,7 +54,7 @@ class TransactionActions:
 
     def suit(self, weights: dict[ActionKind, float]) -> None:
         """Fewer faults, each of which lasts less long: a transaction takes many messages."""
-        if not self._share:
+        if not self.share:
             return
         for kind in (ActionKind.KILL, ActionKind.ISOLATE, ActionKind.CUT, ActionKind.STOP):
             weights[kind] *= _FAULTS
@@ -67,7 +68,7 @@ class TransactionActions:
     def next(self) -> Action | None:
         """The next action, or None where it is for others to do something."""
         rng = self._rng
-        if not self._share or rng.random() >= self._share:
+        if rng.random() >= self.share:
             return None
         chance = rng.random()
         for kind, share in (

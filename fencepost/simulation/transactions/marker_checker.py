@@ -50,6 +50,8 @@ class MarkerChecker:
         self._states: dict[Batch, _LogState] = {}
         self._histories = [((TOPIC, history.index), history) for history in watch.partitions]
         """By partition, as brokers name it."""
+        self._changes = -1
+        """How many changes of replicas have been looked at."""
         self._seen = [0] * len(watch.partitions)
         """How many batches of each partition have been looked at."""
         self._stable: dict[tuple[int, int], tuple[int, int]] = {}
@@ -58,6 +60,9 @@ class MarkerChecker:
 
     def check(self, brokers: Iterable[Broker]) -> None:
         """Something has happened at brokers, which run; the decisions are known."""
+        if self._watch.changes == self._changes:
+            return
+        self._changes = self._watch.changes
         for history in self._watch.partitions:
             if len(history.batches) != self._seen[history.index]:
                 self._check_new_batches(history)
