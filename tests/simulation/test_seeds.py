@@ -11,7 +11,7 @@ import pytest
 
 from fencepost.broker.node.cluster import Cluster
 from fencepost.simulation.actions import APPLICATION_ACTIONS, TRANSACTION_ACTIONS
-from fencepost.simulation.consumers.admitted import ADMITTED, Admitted
+from fencepost.simulation.consumers.admitted import ADMITTED, LOST_IN_TIER, Admitted
 from fencepost.simulation.report import run_seeds
 from fencepost.simulation.runner import replay, run_seed
 from fencepost.simulation.schedule import ActionKind, parse
@@ -22,17 +22,19 @@ SEEDS: Final = int(os.environ.get("FENCEPOST_SIMULATION_SEEDS", "60"))
 """How many of them to run; 10000 take some four minutes on two idle processors."""
 STEPS: Final = 400
 MET_BY: Final = {
-    "deposed_leader": 19,
-    "ignored": 210,
-    "unknown_offset": 19,
-    "above_the_end": 20,
-    "older_epoch": 19,
-    "bound": 59,
+    "deposed_leader": 35,
+    "ignored": 241,
+    "unknown_offset": 25,
+    "above_the_end": 59,
+    "older_epoch": 26,
+    "bound": 1,
     "earlier_divergence": 41,
     "nothing_known": 23,
-    "lost_in_tier": 9995,
 }
-"""A seed that meets each exception that the proposals admit."""
+"""A seed that meets each exception that the proposals admit; but the last one is rare."""
+LOST_IN_TIER_BY: Final = "lost-in-tier.txt"
+"""The schedule that meets it."""
+SCHEDULES: Final = Path(__file__).parent / "schedules"
 
 
 @pytest.mark.timeout(max(300, SEEDS))
@@ -127,12 +129,15 @@ def test_seeds_with_transactions_come_to_all_that_producers_do() -> None:
 @pytest.mark.unmeasured
 @pytest.mark.parametrize("exception", ADMITTED, ids=lambda each: each.name)
 def test_each_exception_that_is_admitted_is_met(exception: Admitted) -> None:
-    seed = MET_BY[exception.name]
-    assert exception.name in run_seed(seed, consumers=True).admitted
+    if exception is LOST_IN_TIER:
+        met = replay(parse((SCHEDULES / LOST_IN_TIER_BY).read_text())).admitted
+    else:
+        met = run_seed(MET_BY[exception.name], consumers=True).admitted
+    assert exception.name in met
 
 
 def test_the_epoch_of_a_successor_is_admitted_where_flows_are_mixed() -> None:
-    file = Path(__file__).parent / "schedules" / "transactions-successors-epoch.txt"
+    file = SCHEDULES / "transactions-successors-epoch.txt"
     assert replay(parse(file.read_text())).admitted == {SUCCESSORS_EPOCH: 1}
 
 

@@ -166,7 +166,7 @@ class Replica:
         """Leader: these brokers, or what they are to the partition, have changed."""
         for broker_id in broker_ids:
             self.maybe_expand_isr(self, broker_id)
-            if broker_id in self.followers and broker_id not in self.isr:
+            if broker_id in self.followers and broker_id not in (self.pending_isr or self.isr):
                 self.notify_follower(broker_id, self.topic, self.index)  # it has to fetch to join
 
     def make_follower(self, image: PartitionImage) -> None:

@@ -114,7 +114,11 @@ class ReplicaManager:
         self._settings.clear()
 
     def starting(self, image: ClusterImage) -> Iterator[None]:
-        """The broker starts with this image: open the logs, some before each step."""
+        """The broker starts with this image: open the logs, some before each step.
+
+        Its followers fetch when it has registered: what they fetch before does not count for an
+        ISR (KIP-903).
+        """
         self._storage.on_broker_start()
         self._storage.delete_logs_not_in(image)
         self._node.remote_log_manager.start(image)
@@ -123,7 +127,7 @@ class ReplicaManager:
             for index in range(len(image.topics[name].partitions)):
                 topic = self._node.view.topics.get(name)  # it may have changed since the last step
                 if topic is not None and index < len(topic.partitions):
-                    self._apply_partition(topic, index)
+                    self._apply_partition(topic, index, is_registered=False)
                 opened += 1
                 if opened % _OPENED_IN_A_TURN == 0:
                     yield
@@ -303,7 +307,9 @@ class ReplicaManager:
         for index in (*changed, *range(len(same), len(topic.partitions))):
             self._apply_partition(topic, index)
 
-    def _apply_partition(self, topic: TopicImage, index: int) -> None:
+    def _apply_partition(
+        self, topic: TopicImage, index: int, *, is_registered: bool = True
+    ) -> None:
         """Give the broker's replica of a partition, if there is one, its role and configs."""
         partition = topic.partitions[index]
         if self._node.broker_id not in partition.replicas:
@@ -318,7 +324,7 @@ class ReplicaManager:
         replica.log.config = settings.log
         replica.min_insync_replicas = settings.min_insync_replicas
         with self.offline_on_failure(replica):
-            self._set_role(replica, partition)
+            self._set_role(replica, partition, is_registered=is_registered)
             self._node.remote_log_manager.on_leadership_change(replica)
 
     def _new_replica(self, topic: TopicImage, index: int, config: LogConfig) -> Replica | None:
@@ -344,7 +350,9 @@ class ReplicaManager:
         self.log_dir_moves.on_replica_opened(replica)
         return replica
 
-    def _set_role(self, replica: Replica, partition: PartitionImage) -> None:
+    def _set_role(
+        self, replica: Replica, partition: PartitionImage, *, is_registered: bool
+    ) -> None:
         key = (replica.topic, replica.index)
         was_leader, epoch = replica.is_leader, replica.leader_epoch
         if partition.leader == self._node.broker_id:
@@ -362,7 +370,8 @@ class ReplicaManager:
             if follower is None:
                 follower = self._followers[key] = Follower(self._node, replica)
                 follower.hold = self.holds.get(key)
-            follower.wake()
+            if is_registered:
+                follower.on_metadata_change()
 
     def _on_registrations(self, before: ClusterImage) -> None:
         """Brokers have registered again: what they fetched before no longer counts for an ISR."""

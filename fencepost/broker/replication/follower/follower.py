@@ -14,9 +14,10 @@
                   to know in which epoch the last record was written that it leaves.
     BUILDING      has the leader epochs and producers up to that record read from the tier, starts
                   behind it, and goes on FETCHING.
-    IDLE          waits for the leader to ring, or for a new view.
-    BACKING_OFF   was refused, or got no answer: waits for either, or ``replica.fetch.backoff.ms``.
-                  Where leader or tier need time it waits for that, or a new leader epoch.
+    IDLE          waits for the leader to ring, or for a new leader epoch.
+    BACKING_OFF   was refused, or got no answer: waits for the leader to ring, for a change of the
+                  partition, or ``replica.fetch.backoff.ms``. Where leader or tier need time it
+                  waits for that, or a new leader epoch.
 
 One request is on the way at a time. A new leader epoch makes its answer worthless.
 
@@ -113,6 +114,13 @@ class Follower:
         if not self._queued:
             self._queued = True
             self.broker.scheduler.soon(self._run)
+
+    def on_metadata_change(self) -> None:
+        """The partition has changed. One that is caught up in this leader epoch sleeps on: when
+        there is something to fetch its leader rings.
+        """
+        if self.state is not FollowerState.IDLE or self._epoch != self.replica.leader_epoch:
+            self.wake()
 
     def step(self, report: Report | None = None) -> bool:
         """Send the one request that is due now.
