@@ -74,11 +74,12 @@ async def topics(server: Server) -> list[TopicState]:
 @serves("create_topic")
 async def create_topic(server: Server, body: NewTopicBody) -> TopicState:
     _create_topic(server.cluster, body)
+    await server.run_due()
     return topic_state(server.cluster, body.name)
 
 
 def _create_topic(cluster: Cluster, body: NewTopicBody) -> None:
-    """Create a topic; every replica is then in the ISR.
+    """Create a topic; every replica is in the ISR, when what is due has been run.
 
     :raises ControllerError: When it is refused, with Kafka's code and message.
     """
@@ -110,7 +111,6 @@ def _create_topic(cluster: Cluster, body: NewTopicBody) -> None:
     if problem is not None:
         raise ControllerError(problem.code, problem.message)
     controller.create_topics([(planned, body.configs)])
-    cluster.scheduler.run_due()
 
 
 @serves("delete_topic")
@@ -279,4 +279,6 @@ async def reset(server: Server, body: ResetBody = _RESET) -> Done:
                 raise ControllerError(error.code, f"topic {topic.name}: {error}") from None
 
     await server.reset(create_topics)
+    if body.topics:
+        await server.run_due()
     return Done()

@@ -6,6 +6,7 @@ from fencepost.broker.controller.auto_topic_creation import create_internal_topi
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.scheduler import ManualClock, advance
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.metadata.image import TRANSACTION_TOPIC, Address
 from fencepost.broker.network.links import BrokerId, ControllerEndpoint, ControllerRequest, Link
@@ -81,7 +82,7 @@ class CheckedController:
         self._controller = controller
         self._checker = checker
 
-    def handle(self, request: ControllerRequest[R]) -> R:
+    def handle(self, request: ControllerRequest[R]) -> R | Wait[R]:
         """Answer a broker, and check each image that it makes."""
         self._checker.current_request = request
         try:

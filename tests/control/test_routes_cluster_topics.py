@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING
 
 import pytest
 
+from fencepost.broker.replication.replica_manager import NEW_IN_A_TURN
 from fencepost.protocol.errors import ErrorCode
 from tests.harness.control_client import Json, ok, refused
 from tests.harness.typed_client import kafka, produce
@@ -52,6 +54,27 @@ async def test_a_created_topic_is_there_with_every_replica_in_sync(
     for broker in server.cluster.brokers.values():
         for index in range(2):
             assert broker.replicas["orders", index].log.config.retention_ms == 1000
+
+
+async def test_very_many_partitions_are_whole_when_the_answer_comes_and_others_act_meanwhile(
+    control: httpx.AsyncClient, server: Server
+) -> None:
+    opened = set()
+
+    async def look() -> None:
+        while True:
+            opened.add(len(server.cluster.brokers[1].replicas))
+            await asyncio.sleep(0)
+
+    looking = asyncio.ensure_future(look())
+    body = {"name": "t", "partitions": 3 * NEW_IN_A_TURN, "replication_factor": 3}
+    answer = await ok(control, "POST", "/v1/topics", body)
+    looking.cancel()
+    assert opened == {0, NEW_IN_A_TURN, 2 * NEW_IN_A_TURN, 3 * NEW_IN_A_TURN}
+    assert answer["partitions"] == 3 * NEW_IN_A_TURN
+    for broker in server.cluster.brokers.values():
+        assert len(broker.replicas) == 3 * NEW_IN_A_TURN
+        assert all(replica.leader_epoch == 0 for replica in broker.replicas.values())
 
 
 async def test_assignments_say_who_leads(control: httpx.AsyncClient) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from msgspec.structs import replace
 
 from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.context import Context
+from fencepost.broker.network.links import OnResponse
+from fencepost.protocol.apis import Api
 from fencepost.protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
 )
 from fencepost.protocol.messages.fetch import (
+    FetchRequest,
     PartitionData,
 )
 from fencepost.protocol.messages.list_offsets import (
@@ -46,6 +52,20 @@ def create(
     )
     driver.cluster.scheduler.run_due()
     return topic.topic_id
+
+
+def count_fetches(driver: Driver) -> Counter[int]:
+    """Counts the followers' fetches from now on, by the broker that fetches."""
+    sent: Counter[int] = Counter()
+    observe = driver.cluster.network.observe
+
+    def count(api: Api, ctx: Context[Any], request: object) -> OnResponse:
+        if isinstance(request, FetchRequest):
+            sent[request.replica_state.replica_id] += 1
+        return observe(api, ctx, request)
+
+    driver.cluster.network.observe = count
+    return sent
 
 
 def create_topics(

@@ -23,6 +23,7 @@ from fencepost.broker.controller.requests import (
 )
 from fencepost.broker.core.context import Peer
 from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.network.links import ControllerRequest
 from fencepost.protocol.apis import Api
 
@@ -75,23 +76,46 @@ class ControllerApis:
         configs: BrokerConfigs,
         scheduler: Scheduler,
         handler_of: Callable[[Api], ControllerHandler],
+        is_applying: Callable[[], bool],
     ) -> None:
         """What it is given.
 
         :param configs: Those of the controller, which follow its image.
         :param handler_of: The table of the APIs that the controller answers.
+        :param is_applying: Whether brokers still open replicas of images that have reached them.
         """
         self._controller = controller
         self._configs = configs
         self._scheduler = scheduler
         self._handler_of = handler_of
+        self._is_applying = is_applying
 
-    def handle(self, request: ControllerRequest[R]) -> R:
+    def handle(self, request: ControllerRequest[R]) -> R | Wait[R]:
         """Answer a broker."""
-        return cast(R, self._answer(request))
+        return cast(R | Wait[R], self._answer(request))
 
     def handle_api(self, envelope: Envelope) -> object:
-        """Answer a client's request by the handler of its API."""
+        """Answer a client's request by the handler of its API.
+
+        :returns: The response. Where it has changed more than brokers apply in one turn, a `Wait`:
+            it is complete when they have.
+        """
+        before = self._controller.image
+        response = self._handle(envelope)
+        if self._controller.image is before or not self._is_applying():
+            return response
+        answer: Wait[object] = Wait()
+
+        def go_on() -> None:
+            if self._is_applying():
+                self._scheduler.in_later_turn(go_on)
+            else:
+                answer.complete(response)
+
+        self._scheduler.in_later_turn(go_on)
+        return answer
+
+    def _handle(self, envelope: Envelope) -> object:
         ctx = ControllerContext(
             controller=self._controller,
             configs=self._configs,

@@ -32,6 +32,11 @@ class TurnQueue(Generic[T]):
         self._elements: deque[T] = deque()
         self._is_scheduled = False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no elements are left."""
+        return not self._elements
+
     def add(self, elements: Iterable[T]) -> None:
         """Work on these in later turns, after those that are left."""
         self._elements.extend(elements)

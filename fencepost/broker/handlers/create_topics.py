@@ -1,11 +1,11 @@
 """CreateTopics (19), versions 2-7: create topics, by counts or by assignments, with configs.
 
 Each topic is created or refused by itself, all in one new view of the cluster, which the brokers
-have before the answer is sent. A name that stands twice in one request is refused and not created
-at all. -1 partitions and -1 replicas are the broker's ``num.partitions`` and
-``default.replication.factor``; assignments want both to be -1. What would write more than 10,000
-records into Kafka's metadata log (one a topic, a partition, a config) is refused as a whole, as
-Kafka does.
+have before the answer is sent, and with it every replica: thousands are opened in several turns. A
+name that stands twice in one request is refused and not created at all. -1 partitions and -1
+replicas are the broker's ``num.partitions`` and ``default.replication.factor``; assignments want
+both to be -1. What would write more than 10,000 records into Kafka's metadata log (one a topic, a
+partition, a config) is refused as a whole, as Kafka does.
 
 Versions: v4 -1 for the defaults, which is taken in every version; v5 counts and configs in the
 answer; v6 is the first to be throttled; v7 topic ids.

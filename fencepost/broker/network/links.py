@@ -19,6 +19,7 @@ from typing import (
     Protocol,
     TypeAlias,
     TypeVar,
+    cast,
     final,
     get_args,
 )
@@ -122,7 +123,7 @@ class ControllerRequest(Struct, Generic[R], frozen=True):
 class ControllerEndpoint(Protocol):
     """The controller, as far as links need it."""
 
-    def handle(self, request: ControllerRequest[R]) -> R:
+    def handle(self, request: ControllerRequest[R]) -> R | Wait[R]:
         """Answer a broker."""
         ...
 
@@ -332,9 +333,14 @@ class Network:
 
         def serve() -> None:
             answer = self._controller.handle(request)
-            self.send(
-                CONTROLLER, source_id, partial(answered, answer), lost=lost, notify_node=source_id
-            )
+            if isinstance(answer, Wait):
+                answer.then(reply)
+            else:
+                reply(answer)
+
+        def reply(answer: R | None) -> None:
+            deliver = partial(answered, cast(R, answer))
+            self.send(CONTROLLER, source_id, deliver, lost=lost, notify_node=source_id)
 
         self.send(source_id, CONTROLLER, serve, lost=lost)
 

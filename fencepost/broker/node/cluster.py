@@ -253,6 +253,8 @@ class Cluster:
         for topic in self.options.topics:
             if topic.name not in self.controller.image.topics:  # of an earlier process
                 self.controller.create_topic(topic)
+        for broker in self.brokers.values():
+            broker.replica_manager.finish_opening()
         self.scheduler.run_turn()  # clients need not wait for what asked for later turns
 
     def _publish(self, image: ClusterImage, changed: frozenset[str]) -> None:
@@ -343,7 +345,13 @@ class Cluster:
         )
 
     def _make_controller_apis(self) -> ControllerApis:
-        made = ControllerApis(self.controller, self._configs, self.scheduler, controller_handler_of)
+        made = ControllerApis(
+            self.controller,
+            self._configs,
+            self.scheduler,
+            controller_handler_of,
+            lambda: any(b.replica_manager.is_opening for b in self.brokers.values()),
+        )
         self.network.attach_controller(made)
         return made
 

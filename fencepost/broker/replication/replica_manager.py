@@ -32,6 +32,8 @@ CLOSED_IN_A_TURN: Final = 1000
 """Replicas that are closed in one turn when a broker stops."""
 LEADERS_IN_A_TURN: Final = 250
 """Leaders that look at their followers in one turn when brokers have registered."""
+NEW_IN_A_TURN: Final = 100
+"""Partitions of new topics, or new ones of a topic, whose replicas are opened in one turn."""
 _DROPPED_IN_A_STEP: Final = 20
 """Replicas that are freed in one step after a reset."""
 _REOPEN_AFTER_MS: Final = 1000
@@ -76,6 +78,11 @@ class ReplicaManager:
             node.scheduler.in_later_turn, LEADERS_IN_A_TURN, self._watch
         )
         """The leaders that have not looked at them yet."""
+        self._opening: TurnQueue[tuple[str, UUID, int]] = TurnQueue(
+            node.scheduler.in_later_turn, NEW_IN_A_TURN, self._open_new
+        )
+        """New partitions whose replica is not opened yet, or whose follower is not woken yet, by
+        topic, its id, and index."""
         self.log_dir_moves = ReplicaAlterLogDirsManager(node, storage, self.replicas)
         # The same objects for all replicas, because there are many.
         self._notify_follower: NotifyFollower = partial(
@@ -89,6 +96,7 @@ class ReplicaManager:
             follower.stop()
         self._followers.clear()
         self._watching.clear()
+        self._opening.clear()
         self._node.remote_log_manager.stop()
         self.log_dir_moves.stop()
         for replica in self.replicas.values():
@@ -127,7 +135,7 @@ class ReplicaManager:
             for index in range(len(image.topics[name].partitions)):
                 topic = self._node.view.topics.get(name)  # it may have changed since the last step
                 if topic is not None and index < len(topic.partitions):
-                    self._apply_partition(topic, index, is_registered=False)
+                    self._apply_partition(topic, index, wakes=False)
                 opened += 1
                 if opened % _OPENED_IN_A_TURN == 0:
                     yield
@@ -135,18 +143,22 @@ class ReplicaManager:
     def apply(self, before: ClusterImage, image: ClusterImage, changed: frozenset[str]) -> None:
         """Apply a new image.
 
+        As in Kafka, a new topic is in this broker's view before all its replicas are opened: where
+        they are very many, some are in later turns.
+
         :param before: The image that was applied last.
         :param changed: The names of the topics that are new, deleted or different.
         """
         if not image.topics:
             self._delete_all_topics(before)
+        most = NEW_IN_A_TURN
         # Sorted: the order of a set differs between processes, and a seed must repeat its run.
         for name in sorted(changed) if image.topics else ():
             old, new = before.topics.get(name), image.topics.get(name)
             if old is not None and (new is None or new.topic_id != old.topic_id):
                 self._delete_topic(old)
             if new is not None:
-                self._apply_topic(new, old)
+                most -= self._apply_topic(new, old, most)
         if before.brokers is not image.brokers:
             self._on_registrations(before)
 
@@ -291,8 +303,40 @@ class ReplicaManager:
         if follower is not None:
             follower.wake()
 
-    def _apply_topic(self, topic: TopicImage, before: TopicImage | None) -> None:
-        """Apply a topic's image to the partitions that changed in it."""
+    @property
+    def is_opening(self) -> bool:
+        """Whether replicas of new partitions are left for later turns."""
+        return not self._opening.is_empty
+
+    def finish_opening(self) -> None:
+        """Open at once the replicas that are left for later turns."""
+        self._opening.finish()
+
+    def _open_new(self, partitions: Iterable[tuple[str, UUID, int]]) -> None:
+        """Open the replicas of new partitions, and wake their followers when all are open.
+
+        Every broker is at about the same partition, and a leader rings for the followers that there
+        are. The others would be refused before.
+        """
+        opened = []
+        for name, topic_id, index in partitions:
+            topic = self._node.view.topics.get(name)
+            if topic is None or topic.topic_id != topic_id or index >= len(topic.partitions):
+                continue  # deleted since
+            follower = self._followers.get((name, index))
+            if follower is not None:
+                follower.on_metadata_change()
+            elif (name, index) not in self.replicas:
+                self._apply_partition(topic, index, wakes=False)
+                opened.append((name, topic_id, index))
+        self._opening.add(each for each in opened if each[::2] in self._followers)
+
+    def _apply_topic(self, topic: TopicImage, before: TopicImage | None, most: int) -> int:
+        """Apply a topic's image to the partitions that changed in it.
+
+        :param most: How many new partitions are applied now; the others are in later turns.
+        :returns: How many were.
+        """
         settings = self._node.configs.topic(topic.name)
         applied: tuple[PartitionImage, ...] = ()
         if before is not None and before.topic_id == topic.topic_id:
@@ -304,13 +348,17 @@ class ReplicaManager:
                 same[index] = is_same and _is_up_to_date(replica, settings)
             self._settings[topic.name] = settings
         changed = [index for index, is_same in enumerate(same) if not is_same]
-        for index in (*changed, *range(len(same), len(topic.partitions))):
+        new = range(len(same), len(topic.partitions))
+        for index in (*changed, *new[:most]):
             self._apply_partition(topic, index)
+        self._opening.add((topic.name, topic.topic_id, index) for index in new[most:])
+        return len(new[:most])
 
-    def _apply_partition(
-        self, topic: TopicImage, index: int, *, is_registered: bool = True
-    ) -> None:
-        """Give the broker's replica of a partition, if there is one, its role and configs."""
+    def _apply_partition(self, topic: TopicImage, index: int, *, wakes: bool = True) -> None:
+        """Give the broker's replica of a partition, if there is one, its role and configs.
+
+        :param wakes: Whether its follower may fetch now.
+        """
         partition = topic.partitions[index]
         if self._node.broker_id not in partition.replicas:
             self._remove_replica(topic.name, index)
@@ -324,7 +372,7 @@ class ReplicaManager:
         replica.log.config = settings.log
         replica.min_insync_replicas = settings.min_insync_replicas
         with self.offline_on_failure(replica):
-            self._set_role(replica, partition, is_registered=is_registered)
+            self._set_role(replica, partition, wakes=wakes)
             self._node.remote_log_manager.on_leadership_change(replica)
 
     def _new_replica(self, topic: TopicImage, index: int, config: LogConfig) -> Replica | None:
@@ -350,9 +398,7 @@ class ReplicaManager:
         self.log_dir_moves.on_replica_opened(replica)
         return replica
 
-    def _set_role(
-        self, replica: Replica, partition: PartitionImage, *, is_registered: bool
-    ) -> None:
+    def _set_role(self, replica: Replica, partition: PartitionImage, *, wakes: bool) -> None:
         key = (replica.topic, replica.index)
         was_leader, epoch = replica.is_leader, replica.leader_epoch
         if partition.leader == self._node.broker_id:
@@ -370,7 +416,7 @@ class ReplicaManager:
             if follower is None:
                 follower = self._followers[key] = Follower(self._node, replica)
                 follower.hold = self.holds.get(key)
-            if is_registered:
+            if wakes:
                 follower.on_metadata_change()
 
     def _on_registrations(self, before: ClusterImage) -> None:

@@ -240,10 +240,14 @@ class Server:
         :raises ControllerError: When it is refused.
         """
         for _ in steps:
-            goes_on = True
-            while goes_on:
-                goes_on = self._driver.run_turn()
-                await asyncio.sleep(0)
+            await self.run_due()
+
+    async def run_due(self) -> None:
+        """Run what is due, in several turns of the loop where that is much."""
+        goes_on = True
+        while goes_on:
+            goes_on = self._driver.run_turn()
+            await asyncio.sleep(0)
 
     def _stop_listening(self, broker_id: int, *, abruptly: bool) -> None:
         for listener in self._listeners.get(broker_id, ()):

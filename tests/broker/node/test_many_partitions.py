@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from msgspec.structs import replace
@@ -13,16 +12,12 @@ from msgspec.structs import replace
 from fencepost.broker.controller import Fence
 from fencepost.broker.controller.evaluations import PARTITIONS_IN_A_TURN
 from fencepost.broker.controller.topic_changes import NewTopic
-from fencepost.broker.core.context import Context
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
-from fencepost.broker.network.links import OnResponse
 from fencepost.broker.node import operator_actions
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.replication.replica_manager import CLOSED_IN_A_TURN, LEADERS_IN_A_TURN
-from fencepost.protocol.apis import Api
-from fencepost.protocol.messages.fetch import FetchRequest
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import create, produce
+from tests.harness.driver_requests import count_fetches, create, produce
 from tests.harness.in_process_server import running
 
 MANY: Final = 4 * PARTITIONS_IN_A_TURN
@@ -39,20 +34,6 @@ def start(partitions: int = MANY) -> Driver:
 def led_by(driver: Driver, broker_id: int) -> int:
     partitions = driver.cluster.controller.image.topics["t"].partitions
     return sum(partition.leader == broker_id for partition in partitions)
-
-
-def fetches(driver: Driver) -> Counter[int]:
-    """Counts the followers' fetches from now on, by the broker that fetches."""
-    sent: Counter[int] = Counter()
-    observe = driver.cluster.network.observe
-
-    def count(api: Api, ctx: Context[Any], request: object) -> OnResponse:
-        if isinstance(request, FetchRequest):
-            sent[request.replica_state.replica_id] += 1
-        return observe(api, ctx, request)
-
-    driver.cluster.network.observe = count
-    return sent
 
 
 def assert_in_sync(driver: Driver) -> None:
@@ -128,7 +109,7 @@ def test_what_changes_while_a_broker_starts_holds_for_it_too() -> None:
 
 def test_followers_whose_leader_stays_fetch_nothing_when_a_broker_goes() -> None:
     driver = start()
-    sent = fetches(driver)
+    sent = count_fetches(driver)
     operator_actions.kill(driver.cluster, 1)
     assert sum(sent.values()) == MANY // 3
 
@@ -136,7 +117,7 @@ def test_followers_whose_leader_stays_fetch_nothing_when_a_broker_goes() -> None
 def test_each_follower_of_a_broker_that_comes_back_fetches_once_and_no_other() -> None:
     driver = start()
     operator_actions.kill(driver.cluster, 1)
-    sent = fetches(driver)
+    sent = count_fetches(driver)
     operator_actions.start(driver.cluster, 1)
     assert_in_sync(driver)
     assert sent == {1: MANY}
