@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fencepost.broker.controller.leader_balance import ELECTIONS_IN_A_TURN
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Conformance
 from tests.harness.driver import Driver
@@ -60,3 +61,26 @@ def test_a_preferred_leader_that_is_away_is_not_elected() -> None:
     operator_actions.start(driver.cluster, 1)
     driver.advance(2000)
     assert leader(driver) == 1
+
+
+def test_very_many_go_back_in_several_turns() -> None:
+    driver = Driver(2, {**ENABLED, "leader.imbalance.check.interval.seconds": "1"})
+    many = 3 * ELECTIONS_IN_A_TURN
+    create(driver, "t", [(1, 2)] * many)
+    operator_actions.kill(driver.cluster, 1)
+    operator_actions.start(driver.cluster, 1)
+
+    def led_by_first() -> int:
+        partitions = driver.cluster.controller.image.topics["t"].partitions
+        return sum(partition.leader == 1 for partition in partitions)
+
+    assert led_by_first() == 0
+    driver.clock.move_to(driver.clock.now_ms() + 1000)
+    turns = []
+    while driver.cluster.scheduler.run_turn():
+        if led_by_first() not in turns:
+            turns.append(led_by_first())
+    assert turns == [ELECTIONS_IN_A_TURN, 2 * ELECTIONS_IN_A_TURN, many]
+    for index in range(many):
+        assert driver.replica(1, "t", index).is_leader
+        assert not driver.replica(2, "t", index).is_leader
