@@ -202,10 +202,14 @@ class LogDirs:
         for each in self.dirs:
             each.delete_logs_not_in(image)
 
-    def delete_unused_logs(self) -> None:
-        """Lose everything that no replica has."""
+    def delete_all_logs(self, replicas: Sequence[Replica]) -> None:
+        """Lose everything.
+
+        :param replicas: All that there were.
+        """
         for each in self.dirs:
             each.delete_unused_logs()
+            each.delete_logs(replicas)
 
     def rename_strays(self, known: Mapping[UUID, str], deleted: Container[UUID]) -> list[str]:
         """Lose the logs of topics that were deleted, and rename the unknown ones."""

@@ -112,6 +112,10 @@ class RemoteReplicas(AuxiliaryStates, Protocol):
         """The broker has the replica no longer."""
         ...
 
+    def stop_partitions(self) -> None:
+        """The broker has no replica any longer."""
+        ...
+
     def delete_topic(self, topic: TopicImage) -> None:
         """A topic was deleted; its replicas are still here."""
         ...

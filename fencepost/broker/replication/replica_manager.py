@@ -16,13 +16,18 @@ from fencepost.broker.configs.effective_configs import TopicSettings
 from fencepost.broker.controller.requests import FailReplicas, RestoreReplicas
 from fencepost.broker.core.events import Kind
 from fencepost.broker.core.turns import TurnQueue
-from fencepost.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
+from fencepost.broker.metadata.image import (
+    INTERNAL_TOPICS,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+)
 from fencepost.broker.replication.follower.follower import Follower
 from fencepost.broker.replication.follower.steps import Hold
 from fencepost.broker.replication.node import ReplicaNode
 from fencepost.broker.replication.replica import MaybeExpandIsr, NotifyFollower, Replica
 from fencepost.broker.replication.replica_alter_log_dirs import ReplicaAlterLogDirsManager
-from fencepost.broker.replication.replica_storage import ReplicaStorage
+from fencepost.broker.replication.replica_storage import ReplicaStorage, drop_in_steps
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.config import LogConfig
 
@@ -34,8 +39,8 @@ LEADERS_IN_A_TURN: Final = 250
 """Leaders that look at their followers in one turn when brokers have registered."""
 NEW_IN_A_TURN: Final = 100
 """Partitions of new topics, or new ones of a topic, whose replicas are opened in one turn."""
-_DROPPED_IN_A_STEP: Final = 20
-"""Replicas that are freed in one step after a reset."""
+RESIGNED_IN_A_TURN: Final = 500
+"""Replicas whose waits are answered in one turn when all topics are gone."""
 _REOPEN_AFTER_MS: Final = 1000
 """How often replicas that lacked descriptors are tried again."""
 LeadershipListener = Callable[[Replica], None]
@@ -45,7 +50,8 @@ class ReplicaManager:
     """The replicas of one broker, their followers, and the holds of these.
 
     :param on_elected: Called with each replica that becomes leader, or leads in another epoch.
-    :param on_resigned: Called with each replica that leads no longer.
+    :param on_resigned: Called with each replica that leads no longer; after a reset with those of
+        internal topics alone.
     """
 
     def __init__(
@@ -83,6 +89,10 @@ class ReplicaManager:
         )
         """New partitions whose replica is not opened yet, or whose follower is not woken yet, by
         topic, its id, and index."""
+        self._resigning: TurnQueue[Replica] = TurnQueue(
+            node.scheduler.in_later_turn, RESIGNED_IN_A_TURN, self._resign
+        )
+        """Replicas of topics that are gone, at which something may wait."""
         self.log_dir_moves = ReplicaAlterLogDirsManager(node, storage, self.replicas)
         # The same objects for all replicas, because there are many.
         self._notify_follower: NotifyFollower = partial(
@@ -463,26 +473,39 @@ class ReplicaManager:
             self._storage.delete_logs([replica])
 
     def _delete_all_topics(self, before: ClusterImage) -> None:
-        """No topic is left, as after a reset: delete all logs in one step, which is faster."""
+        """No topic is left, as after a reset: delete all logs in one step, which is faster.
+
+        Nothing acts or serves any more. The waits at very many replicas are answered in later
+        turns.
+        """
         for topic in before.topics.values():
             self._node.remote_log_manager.delete_topic(topic)
         for key in list(self.log_dir_moves.futures):
             self.log_dir_moves.cancel(key)
-        deleted, followers = list(self.replicas.values()), list(self._followers.values())
+        # Copies, so that their keys live until they are freed in steps.
+        replicas, followers = self.replicas.copy(), self._followers
+        deleted = list(replicas.values())
         self.replicas.clear()
+        self._followers = {}
         self._settings.clear()
-        for follower in followers:
-            follower.stop()
-        self._followers.clear()
+        self._opening.clear()
         self.offline.clear()
-        self._storage.delete_unused_logs()
+        for follower in followers.values():
+            if not follower.is_at_rest:
+                follower.stop()
         for replica in deleted:
-            if replica.is_leader:
+            if replica.is_leader and replica.topic in INTERNAL_TOPICS:
                 self._on_resigned(replica)
+        self._node.remote_log_manager.stop_partitions()
+        self._storage.delete_all_logs(deleted)
+        self._storage.free_logs(drop_in_steps(replicas))
+        self._storage.free_logs(drop_in_steps(followers))
+        self._resign(deleted[:RESIGNED_IN_A_TURN])
+        self._resigning.add(deleted[RESIGNED_IN_A_TURN:])
+
+    def _resign(self, replicas: Iterable[Replica]) -> None:
+        for replica in replicas:
             replica.resign()
-            self._node.remote_log_manager.stop_partition(replica)
-        self._storage.delete_logs(deleted)
-        self._storage.free_logs(_drop_in_steps([*deleted, *followers]))
 
 
 class _OfflineOnFailure:
@@ -507,13 +530,6 @@ class _OfflineOnFailure:
             return False
         self._manager.mark_offline(self._replica, failure)
         return True
-
-
-def _drop_in_steps(objects: list[object]) -> Iterator[None]:
-    """Let go of the last references to objects, a few with each step."""
-    while objects:
-        del objects[-_DROPPED_IN_A_STEP:]
-        yield
 
 
 def _is_up_to_date(replica: Replica | None, settings: TopicSettings) -> bool:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from fencepost.broker.metadata.image import ClusterImage, TopicImage
@@ -11,6 +11,9 @@ from fencepost.broker.replication.replica import Replica
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log
 
+T = TypeVar("T")
+_DROPPED_IN_A_STEP: Final = 20
+"""Elements of a dictionary, such as replicas, that are freed in one step."""
 MakeLog = Callable[[str, LogConfig], Log]
 """Makes a log by its name (``topic-0``) and configs."""
 FreeLogs = Callable[[Iterator[None]], None]
@@ -74,8 +77,11 @@ class ReplicaStorage(Protocol):
     def delete_logs_not_in(self, image: ClusterImage) -> None:
         """Lose the logs of topics that were deleted while the broker was down."""
 
-    def delete_unused_logs(self) -> None:
-        """Lose everything that no replica has."""
+    def delete_all_logs(self, replicas: Sequence[Replica]) -> None:
+        """Lose everything.
+
+        :param replicas: All that there were.
+        """
 
     def peek_log(self, topic: str, index: int) -> Log | None:
         """The log of a replica whose broker is down, to be looked at only."""
@@ -184,13 +190,18 @@ class MemoryReplicaStorage:
             if kept.topic_id not in image.names:
                 self.delete_unused_log(topic, index)
 
-    def delete_unused_logs(self) -> None:
-        """Lose everything that no replica has."""
-        kept = [each.log for each in self._stored.values()]
-        for key in self._stored:
-            self._forget(key)
-        self._stored.clear()
-        self.free_logs(free_in_steps(kept))
+    def delete_all_logs(self, replicas: Sequence[Replica]) -> None:
+        """Lose everything.
+
+        :param replicas: All that there were.
+        """
+        lost = [each.log for each in self._stored.values()]
+        lost += [replica.log for replica in replicas]
+        directories, self._directories = self._directories, {}
+        for forgotten in (self._stored, self._counts, self.interrupted_moves):
+            forgotten.clear()
+        self.free_logs(drop_in_steps(directories))
+        self.free_logs(free_in_steps(lost))
 
     def peek_log(self, topic: str, index: int) -> Log | None:
         """The log of a replica whose broker is down."""
@@ -235,6 +246,14 @@ class MemoryReplicaStorage:
         if directory is not None:
             self._counts[directory] -= 1
             self.interrupted_moves.pop(key, None)
+
+
+def drop_in_steps(objects: dict[Key, T]) -> Iterator[None]:
+    """Let go of what is in a dictionary that nothing else has, a little with each step."""
+    while objects:
+        for _ in range(min(_DROPPED_IN_A_STEP, len(objects))):
+            objects.popitem()
+        yield
 
 
 def free_in_steps(logs: list[Log]) -> Iterator[None]:

@@ -98,6 +98,12 @@ class RemoteLogManager:
             del self._tiered[replica.topic, replica.index]
             tiered.stop()
 
+    def stop_partitions(self) -> None:
+        """No replica is here any more: all that they do ends."""
+        for tiered in self._tiered.values():
+            tiered.stop()
+        self._tiered.clear()
+
     def delete_topic(self, topic: TopicImage) -> None:
         """A topic was deleted: what this broker is responsible for goes from the tier.
 
@@ -116,9 +122,7 @@ class RemoteLogManager:
     def stop(self) -> None:
         """The broker's process ends, and with it all that it was doing."""
         self._known |= self._purges.keys()
-        for tiered in self._tiered.values():
-            tiered.stop()
-        self._tiered.clear()
+        self.stop_partitions()
         for job in self._purges.values():
             if job is not None:
                 job.stop()

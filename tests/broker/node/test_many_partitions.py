@@ -15,10 +15,16 @@ from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.node import operator_actions
 from fencepost.broker.replication.replica import Replica
-from fencepost.broker.replication.replica_manager import CLOSED_IN_A_TURN, LEADERS_IN_A_TURN
+from fencepost.broker.replication.replica_manager import (
+    CLOSED_IN_A_TURN,
+    LEADERS_IN_A_TURN,
+    RESIGNED_IN_A_TURN,
+)
+from fencepost.protocol.errors import ErrorCode
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import count_fetches, create, produce
+from tests.harness.driver_requests import count_fetches, create, produce, send_produce
 from tests.harness.in_process_server import running
+from tests.harness.typed_requests import produced
 
 MANY: Final = 4 * PARTITIONS_IN_A_TURN
 REPLICAS: Final = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
@@ -179,6 +185,22 @@ def test_leaders_look_at_a_broker_that_registers_in_several_turns(
     cluster.controller.register(replace(broker, rack="s"))
     cluster.controller.register(replace(broker, rack="t"))
     assert looks == 2 * (2 * LEADERS_IN_A_TURN + 1) + LEADERS_IN_A_TURN
+
+
+def test_a_reset_of_very_many_replicas_answers_what_waits_at_them_in_several_turns() -> None:
+    driver = start(3 * RESIGNED_IN_A_TURN)
+    indexes = (0, 3 * RESIGNED_IN_A_TURN - 3)  # both are led by broker 1
+    driver.hold(2, 3)
+    waiting = [send_produce(driver, "t", b"a", index=index, timeout_ms=60_000) for index in indexes]
+    driver.cluster.reset()
+    assert all(not broker.replicas for broker in driver.cluster.brokers.values())
+    assert [asked.done for asked in waiting] == [True, False]
+    driver.cluster.scheduler.run_due()
+    for asked in waiting:
+        assert produced(asked.response).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    create(driver, "t", [(1, 2, 3)])
+    produce(driver, "t", b"a")
+    assert_in_sync(driver)
 
 
 @pytest.mark.asyncio

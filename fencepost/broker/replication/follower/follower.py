@@ -157,6 +157,16 @@ class Follower:
         """The latest request that is reported, to which no answer has come."""
         return self._make_step(None)
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it does nothing until it is woken."""
+        return (
+            self.state is FollowerState.IDLE
+            and not self._queued
+            and not self._in_flight
+            and self._retry is None
+        )
+
     def stop(self) -> None:
         """Its replica leads now, or is gone: no answer counts any more."""
         self._request += 1
