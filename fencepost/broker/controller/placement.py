@@ -79,6 +79,19 @@ class _Brokers:
         self._taken += 1
         return self._order[(self._first + self._taken - 1) % count]
 
+    def take_several(self, placement: int, most: int) -> list[int]:
+        """The next brokers in a placement, as many as there are.
+
+        :param most: From 1 on.
+        """
+        first = self.take(placement)
+        if first is None:
+            return []
+        begin, count = self._first + self._taken, len(self._order)
+        more = range(begin, begin + min(most - 1, count - self._taken))
+        self._taken += len(more)
+        return [first, *(self._order[index % count] for index in more)]
+
 
 class _Rack:
     """The brokers of a rack: those online, and after them those that are fenced."""
@@ -102,6 +115,13 @@ class _Rack:
         """The next broker; None where all are taken."""
         online = self._online.take(placement)
         return self._fenced.take(placement) if online is None else online
+
+    def take_several(self, placement: int, most: int) -> list[int]:
+        """The next brokers, as many as there are."""
+        taken = self._online.take_several(placement, most)
+        if len(taken) < most:
+            taken += self._fenced.take_several(placement, most - len(taken))
+        return taken
 
 
 class _StripedPlacer:
@@ -131,6 +151,9 @@ class _StripedPlacer:
             for rack in racks:
                 rack.shuffle(self._draw)
             self._placement = 0
+        if len(racks) == 1:  # all of it in one step: there may be thousands of partitions
+            self._placement += 1
+            return tuple(racks[0].take_several(self._placement - 1, replication_factor))
         first = self._first_rack % len(racks)
         leaders = ((i, racks[i].take_leader(self._placement)) for i in _round(first, len(racks)))
         leading, leader = next((i, b) for i, b in leaders if b is not None)

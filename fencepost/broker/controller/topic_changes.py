@@ -87,7 +87,7 @@ class TopicPlanner:
         return TopicImage(
             name=topic.name,
             topic_id=UUID(int=self._rng.getrandbits(128) or 1),
-            partitions=tuple(map(self._new_partition, assignments)),
+            partitions=self._new_partitions(assignments),
         )
 
     def plan_partitions(
@@ -120,7 +120,7 @@ class TopicPlanner:
                 )
             factor = len(topic.partitions[0].replicas)
             added = self.check_assignments(tuple(map(tuple, assignments)), factor, have)
-        return replace(topic, partitions=topic.partitions + tuple(map(self._new_partition, added)))
+        return replace(topic, partitions=topic.partitions + self._new_partitions(added))
 
     def check_new_name(self, name: str) -> None:
         """Whether a new topic may have this name.
@@ -151,6 +151,14 @@ class TopicPlanner:
         for name in self.image.topics:
             names.setdefault(name.replace(".", "_"), name)
         return names
+
+    def _new_partitions(self, assignments: Sequence[tuple[int, ...]]) -> tuple[PartitionImage, ...]:
+        """One for each assignment; the same for several, of which there are few different ones."""
+        made: dict[tuple[int, ...], PartitionImage] = {}
+        for replicas in assignments:
+            if replicas not in made:
+                made[replicas] = self._new_partition(replicas)
+        return tuple(made[replicas] for replicas in assignments)
 
     def _new_partition(self, replicas: tuple[int, ...]) -> PartitionImage:
         online = tuple(filter(self._is_online, replicas))
