@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fencepost.broker.replication.replica_manager import NEW_IN_A_TURN
+from fencepost.broker.replication.replica_manager import NEW_AT_ONCE, OPENED_IN_A_TURN
 from fencepost.protocol.errors import ErrorCode
 from tests.harness.control_client import Json, ok, refused
 from tests.harness.typed_client import kafka, produce
@@ -59,6 +59,7 @@ async def test_a_created_topic_is_there_with_every_replica_in_sync(
 async def test_very_many_partitions_are_whole_when_the_answer_comes_and_others_act_meanwhile(
     control: httpx.AsyncClient, server: Server
 ) -> None:
+    partitions = NEW_AT_ONCE + OPENED_IN_A_TURN + 1
     opened = set()
 
     async def look() -> None:
@@ -67,13 +68,13 @@ async def test_very_many_partitions_are_whole_when_the_answer_comes_and_others_a
             await asyncio.sleep(0)
 
     looking = asyncio.ensure_future(look())
-    body = {"name": "t", "partitions": 3 * NEW_IN_A_TURN, "replication_factor": 3}
+    body = {"name": "t", "partitions": partitions, "replication_factor": 3}
     answer = await ok(control, "POST", "/v1/topics", body)
     looking.cancel()
-    assert opened == {0, NEW_IN_A_TURN, 2 * NEW_IN_A_TURN, 3 * NEW_IN_A_TURN}
-    assert answer["partitions"] == 3 * NEW_IN_A_TURN
+    assert opened == {0, NEW_AT_ONCE, NEW_AT_ONCE + OPENED_IN_A_TURN, partitions}
+    assert answer["partitions"] == partitions
     for broker in server.cluster.brokers.values():
-        assert len(broker.replicas) == 3 * NEW_IN_A_TURN
+        assert len(broker.replicas) == partitions
         assert all(replica.leader_epoch == 0 for replica in broker.replicas.values())
 
 

@@ -31,14 +31,15 @@ from fencepost.broker.replication.replica_storage import ReplicaStorage, drop_in
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.config import LogConfig
 
-_OPENED_IN_A_TURN: Final = 250
-"""Replicas that are opened in one turn when a broker starts."""
+OPENED_IN_A_TURN: Final = 250
+"""Replicas that a broker opens in one turn, when it starts or of new partitions."""
 CLOSED_IN_A_TURN: Final = 1000
 """Replicas that are closed in one turn when a broker stops."""
 LEADERS_IN_A_TURN: Final = 250
 """Leaders that look at their followers in one turn when brokers have registered."""
-NEW_IN_A_TURN: Final = 100
-"""Partitions of new topics, or new ones of a topic, whose replicas are opened in one turn."""
+NEW_AT_ONCE: Final = 150
+"""New partitions whose replicas are opened in the turn in which their image comes: in service it
+comes to all brokers in the same one."""
 RESIGNED_IN_A_TURN: Final = 500
 """Replicas whose waits are answered in one turn when all topics are gone."""
 _REOPEN_AFTER_MS: Final = 1000
@@ -85,10 +86,11 @@ class ReplicaManager:
         )
         """The leaders that have not looked at them yet."""
         self._opening: TurnQueue[tuple[str, UUID, int]] = TurnQueue(
-            node.scheduler.in_later_turn, NEW_IN_A_TURN, self._open_new
+            node.scheduler.in_later_turn, OPENED_IN_A_TURN, self._open_new
         )
-        """New partitions whose replica is not opened yet, or whose follower is not woken yet, by
-        topic, its id, and index."""
+        """New partitions whose replicas are not opened yet, by topic, its id, and index."""
+        self._unwoken: list[Follower] = []
+        """The followers of those that have been opened."""
         self._resigning: TurnQueue[Replica] = TurnQueue(
             node.scheduler.in_later_turn, RESIGNED_IN_A_TURN, self._resign
         )
@@ -107,6 +109,7 @@ class ReplicaManager:
         self._followers.clear()
         self._watching.clear()
         self._opening.clear()
+        self._unwoken.clear()
         self._node.remote_log_manager.stop()
         self.log_dir_moves.stop()
         for replica in self.replicas.values():
@@ -147,7 +150,7 @@ class ReplicaManager:
                 if topic is not None and index < len(topic.partitions):
                     self._apply_partition(topic, index, wakes=False)
                 opened += 1
-                if opened % _OPENED_IN_A_TURN == 0:
+                if opened % OPENED_IN_A_TURN == 0:
                     yield
 
     def apply(self, before: ClusterImage, image: ClusterImage, changed: frozenset[str]) -> None:
@@ -161,7 +164,7 @@ class ReplicaManager:
         """
         if not image.topics:
             self._delete_all_topics(before)
-        most = NEW_IN_A_TURN
+        most = NEW_AT_ONCE
         # Sorted: the order of a set differs between processes, and a seed must repeat its run.
         for name in sorted(changed) if image.topics else ():
             old, new = before.topics.get(name), image.topics.get(name)
@@ -316,11 +319,12 @@ class ReplicaManager:
     @property
     def is_opening(self) -> bool:
         """Whether replicas of new partitions are left for later turns."""
-        return not self._opening.is_empty
+        return not self._opening.is_empty or bool(self._unwoken)
 
     def finish_opening(self) -> None:
         """Open at once the replicas that are left for later turns."""
         self._opening.finish()
+        self._wake_opened()
 
     def _open_new(self, partitions: Iterable[tuple[str, UUID, int]]) -> None:
         """Open the replicas of new partitions, and wake their followers when all are open.
@@ -328,18 +332,25 @@ class ReplicaManager:
         Every broker is at about the same partition, and a leader rings for the followers that there
         are. The others would be refused before.
         """
-        opened = []
         for name, topic_id, index in partitions:
             topic = self._node.view.topics.get(name)
             if topic is None or topic.topic_id != topic_id or index >= len(topic.partitions):
                 continue  # deleted since
-            follower = self._followers.get((name, index))
-            if follower is not None:
-                follower.on_metadata_change()
-            elif (name, index) not in self.replicas:
-                self._apply_partition(topic, index, wakes=False)
-                opened.append((name, topic_id, index))
-        self._opening.add(each for each in opened if each[::2] in self._followers)
+            if (name, index) not in self.replicas:
+                self._open_unwoken(topic, index)
+        if self._opening.is_empty:  # and the other brokers come to their last ones in this round
+            self._node.scheduler.in_later_turn(self._wake_opened)
+
+    def _wake_opened(self) -> None:
+        unwoken, self._unwoken = self._unwoken, []
+        for follower in unwoken:
+            follower.on_metadata_change()
+
+    def _open_unwoken(self, topic: TopicImage, index: int) -> None:
+        self._apply_partition(topic, index, wakes=False)
+        follower = self._followers.get((topic.name, index))
+        if follower is not None:
+            self._unwoken.append(follower)
 
     def _apply_topic(self, topic: TopicImage, before: TopicImage | None, most: int) -> int:
         """Apply a topic's image to the partitions that changed in it.
@@ -358,9 +369,15 @@ class ReplicaManager:
                 same[index] = is_same and _is_up_to_date(replica, settings)
             self._settings[topic.name] = settings
         changed = [index for index, is_same in enumerate(same) if not is_same]
-        new = range(len(same), len(topic.partitions))
-        for index in (*changed, *new[:most]):
+        for index in changed:
             self._apply_partition(topic, index)
+        new = range(len(same), len(topic.partitions))
+        is_open_at_once = len(new) <= most
+        for index in new[:most]:
+            if is_open_at_once:
+                self._apply_partition(topic, index)
+            else:
+                self._open_unwoken(topic, index)
         self._opening.add((topic.name, topic.topic_id, index) for index in new[most:])
         return len(new[:most])
 
@@ -489,6 +506,7 @@ class ReplicaManager:
         self._followers = {}
         self._settings.clear()
         self._opening.clear()
+        self._unwoken.clear()
         self.offline.clear()
         for follower in followers.values():
             if not follower.is_at_rest:

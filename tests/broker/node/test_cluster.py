@@ -10,6 +10,7 @@ from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.broker.metadata.image import Address, ClusterImage
 from fencepost.broker.node.cluster import Cluster, ClusterOptions, Conformance
+from fencepost.broker.replication.replica_manager import NEW_AT_ONCE, OPENED_IN_A_TURN
 from fencepost.protocol.errors import ErrorCode
 from tests.harness.driver import Driver
 from tests.harness.driver_requests import create, fetch, produce, send_produce
@@ -57,6 +58,15 @@ def test_first_topics_are_there_from_the_start() -> None:
     held = [key for broker in made.brokers.values() for key in broker.replicas]
     assert sorted(held) == [("t", 0), ("t", 1), ("t", 2)]
     assert made.controller.image.configs_of("t") == {"segment.ms": "5"}
+
+
+def test_very_many_first_partitions_are_there_from_the_start_and_after_a_reset() -> None:
+    many = NEW_AT_ONCE + OPENED_IN_A_TURN + 1
+    made = cluster(topics=(NewTopic(name="t", partitions=many, configs={}),))
+    for _ in range(2):
+        leaders = [r for b in made.brokers.values() for r in b.replicas.values() if r.is_leader]
+        assert len(leaders) == many
+        made.reset()
 
 
 def test_a_reset_leaves_nothing_but_what_the_cluster_started_with() -> None:

@@ -10,7 +10,7 @@ import pytest
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.node import operator_actions
-from fencepost.broker.replication.replica_manager import NEW_IN_A_TURN
+from fencepost.broker.replication.replica_manager import NEW_AT_ONCE, OPENED_IN_A_TURN
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_partitions import (
@@ -27,7 +27,7 @@ from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRespon
 from tests.harness.driver import Driver, Message
 from tests.harness.driver_requests import count_fetches, create, produce
 
-MANY: Final = 3 * NEW_IN_A_TURN
+MANY: Final = NEW_AT_ONCE + 2 * OPENED_IN_A_TURN
 
 
 def start() -> Driver:
@@ -80,9 +80,9 @@ def test_they_are_opened_in_several_turns_and_the_answer_waits_for_the_last() ->
         turns.append(opened(driver))
         if opened(driver) != [MANY] * 3:
             assert not answer.done
-    assert turns[0] == [NEW_IN_A_TURN] * 3
+    assert turns[0] == [NEW_AT_ONCE] * 3
     assert all(
-        after - before <= NEW_IN_A_TURN
+        after - before <= OPENED_IN_A_TURN
         for before, after in zip(map(sum, turns), map(sum, turns[1:]), strict=False)
     )
     assert answer.done
@@ -127,7 +127,7 @@ def test_partitions_that_are_added_are_opened_so_as_well() -> None:
     request = CreatePartitionsRequest(topics=(added,), timeout_ms=1000, validate_only=False)
     answer = cast(Wait[CreatePartitionsResponse], ask(driver, "create_partitions", request))
     assert not answer.done
-    assert opened(driver) == [NEW_IN_A_TURN + 1] * 3
+    assert opened(driver) == [NEW_AT_ONCE + 1] * 3
     driver.cluster.scheduler.run_due()
     assert answer.result is not None
     assert answer.result.results[0].error_code == ErrorCode.NONE
