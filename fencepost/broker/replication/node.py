@@ -91,10 +91,6 @@ class FollowerNode(Protocol):
         """Take a replica offline whose log has failed."""
         ...
 
-    def offline_on_failure(self, replica: Replica) -> AbstractContextManager[None]:
-        """Take a replica offline if its log fails within the context."""
-        ...
-
     @property
     def remote_log_manager(self) -> AuxiliaryStates:
         """The tier."""
@@ -135,6 +131,10 @@ class RemoteReplicas(AuxiliaryStates, Protocol):
 
 class ReplicaNode(LeaderNode, FollowerNode, Protocol):
     """What the replica manager needs: the same as its leaders and followers, and the tier."""
+
+    def offline_on_failure(self, replica: Replica) -> AbstractContextManager[None]:
+        """Take a replica offline if its log fails within the context."""
+        ...
 
     @property
     def remote_log_manager(self) -> RemoteReplicas:

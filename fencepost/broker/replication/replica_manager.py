@@ -398,9 +398,11 @@ class ReplicaManager:
             return
         replica.log.config = settings.log
         replica.min_insync_replicas = settings.min_insync_replicas
-        with self.offline_on_failure(replica):
+        try:
             self._set_role(replica, partition, wakes=wakes)
             self._node.remote_log_manager.on_leadership_change(replica)
+        except StorageFailure as failure:  # thousands of context managers would take long
+            self.mark_offline(replica, failure)
 
     def _new_replica(self, topic: TopicImage, index: int, config: LogConfig) -> Replica | None:
         """A replica with its log; None where the log can't be opened: then it is offline."""

@@ -135,9 +135,10 @@ class Follower:
         if self._retry is not None:
             self._cancel_retry()
         if self._epoch != replica.leader_epoch:
-            with self.broker.offline_on_failure(replica):
+            try:
                 self._enter_epoch()
-            if replica.failed:
+            except StorageFailure as failure:
+                self.broker.mark_offline(replica, failure)
                 return False
         self._report, self.truncated_to = report, None
         match self.state:
