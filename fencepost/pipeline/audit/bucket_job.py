@@ -25,6 +25,7 @@ from fencepost.pipeline.audit.state.kept_segments import KEPT
 from fencepost.pipeline.datasource.schemas import TRACES
 from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.pipeline.datasource.trace_files import read_trace_file
+from fencepost.pipeline.python_workers import freeze_loaded_modules
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -61,6 +62,7 @@ def bucket_job(
     with_objects = options.remote is not None
 
     def both(traces: pa.Table | None, rows: pa.Table) -> pa.Table:
+        freeze_loaded_modules()
         batches, metadata = separate_metadata(rows, with_objects=with_objects)
         return function(batches, traces, metadata)
 
@@ -125,6 +127,7 @@ def scan_segments(
     remote, checks = options.remote, Checks(options.level.value)
 
     def scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_loaded_modules()
         for batch in batches:
             for row in metadata_rows.from_arrow(batch):
                 assert isinstance(row.value, ScanShare), "no others are asked for"
@@ -143,6 +146,7 @@ def _traces(options: AuditOptions, listing: SourceListing, buckets: int) -> Data
     topics = frozenset(options.topics) or None
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_loaded_modules()
         for batch in batches:
             for row in metadata_rows.from_arrow(batch):
                 assert isinstance(row.value, FoundTraceFile), "no others are asked for"

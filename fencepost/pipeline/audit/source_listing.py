@@ -61,6 +61,7 @@ from fencepost.pipeline.datasource.trace_files import (
     cluster_id_of,
     find_trace_files,
 )
+from fencepost.pipeline.python_workers import freeze_loaded_modules
 from fencepost.pipeline.requirements import CannotRunError
 
 if TYPE_CHECKING:
@@ -279,12 +280,14 @@ def _coordinators(replicas: DataFrame, wanted: Wanted, tasks: int) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     def scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_loaded_modules()
         for batch in batches:
             for row in metadata_rows.from_arrow(batch):
                 assert isinstance(row.value, CoordinatorReplica), "no others are asked for"
                 yield from scan_replica(row.value)
 
     def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_loaded_modules()
         rows = pa.Table.from_batches(
             [each.cast(coordinator_log.SCHEMA) for each in batches], coordinator_log.SCHEMA
         )
@@ -322,6 +325,7 @@ def _start(spark: SparkSession, task: Callable[[], Iterator[MetadataRow]]) -> Da
     """The rows of one task, which needs none."""
 
     def call(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_loaded_modules()
         for _ in batches:
             yield from metadata_rows.to_batches(_reported(task()))
 
@@ -336,6 +340,7 @@ def _run(frame: DataFrame, task: Task, *classes: type) -> DataFrame:
     names = pa.array([each.__name__ for each in classes], pa.string())
 
     def call(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_loaded_modules()
         taken = []
         for batch in batches:
             wanted = pc.is_in(batch["kind"], names) if classes else pc.is_valid(batch["kind"])

@@ -40,6 +40,7 @@ from fencepost.pipeline.datasource.segment_scan import MIN_ROWS, Checks, scan_ba
 from fencepost.pipeline.datasource.segments import SegmentFiles, list_segments, split_into_tasks
 from fencepost.pipeline.datasource.tier import Tier
 from fencepost.pipeline.datasource.trace_files import TraceFile, find_trace_files, read_trace_file
+from fencepost.pipeline.python_workers import freeze_loaded_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -137,6 +138,7 @@ class SegmentReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a segment, or of some."""
+        freeze_loaded_modules()
         share: tuple[SegmentFiles, ...] = partition.value
         tier = self._tier() if any(files.place is Place.TIER for files in share) else None
         return coalesce(batch for files in share for batch in self._scan(files, tier))
@@ -205,5 +207,6 @@ class TraceReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one file, as Arrow."""
+        freeze_loaded_modules()
         piece: TraceFile = partition.value
         return read_trace_file(piece, self._topics)

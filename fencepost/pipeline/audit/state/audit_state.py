@@ -30,6 +30,7 @@ from fencepost.pipeline.audit.state.state_folder import (
 )
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.pipeline.datasource.segment_scan import Checks
+from fencepost.pipeline.python_workers import freeze_loaded_modules
 from fencepost.pipeline.requirements import CannotRunError
 
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ def _is_in_scope(topics: Collection[str], *, with_tier: bool) -> Column:
 
 
 def _kept_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    freeze_loaded_modules()
     for batch in batches:
         summaries, topics, partitions = (
             batch[name].to_pylist() for name in ("summary", "topic", "partition")
@@ -191,6 +193,7 @@ def _taken_over(kept: DataFrame, trusted: DataFrame) -> DataFrame:
 
 
 def _trusted_logs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    freeze_loaded_modules()
     for batch in batches:
         for row in metadata_rows.from_arrow(batch):
             assert isinstance(row.value, TrustedSegments), "no others are asked for"
