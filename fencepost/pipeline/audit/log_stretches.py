@@ -1,5 +1,6 @@
 """The logs of a partition and its segments in the tier, and what is folded of them."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,11 +29,32 @@ class LogStretches:
     partition: int
     replica: ReplicaLog | None
     """None in the tier."""
-    segments: Mapping[int, pa.Table]
-    """The rows of each segment by its base offset, in order."""
+    rows: pa.Table
+    """Those of the segments, in order."""
     log_start: int
     known: Mapping[SegmentKey, SegmentFolds]
     """The folds that were made when segments were read, of this log and of others."""
+
+    @cached_property
+    def segments(self) -> Mapping[int, pa.Table]:
+        """The rows of each segment by its base offset, in order."""
+        segments = self.rows["segment"].to_numpy()
+        edges = [0, *(np.flatnonzero(np.diff(segments)) + 1).tolist(), len(segments)]
+        return {
+            int(segments[start]): self.rows.slice(start, end - start)
+            for start, end in pairwise(edges)
+            if end > start
+        }
+
+    @cached_property
+    def _beside(self) -> Mapping[int, list[tuple[str, bytes]]]:
+        """The names and contents of the files beside each segment that has any."""
+        columns = self.rows.select(["segment", "file", "content"])
+        columns = columns.filter(pc.is_valid(columns["file"]))
+        found: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
+        for base, *file in zip(*(each.to_pylist() for each in columns.columns), strict=True):
+            found[base].append((file[0], file[1]))
+        return found
 
     @cached_property
     def folds(self) -> Mapping[int, SegmentFolds]:
@@ -57,9 +79,8 @@ class LogStretches:
     def files(self, kind: FileKind) -> dict[int, bytes]:
         """What files of a kind beside the segments hold, by the offset in their names."""
         found: dict[int, bytes] = {}
-        for base, rows in self.segments.items():
-            beside = rows.filter(pc.is_valid(rows["file"])).select(["file", "content"])
-            names, contents = (column.to_pylist() for column in beside.columns)
+        for base, files in self._beside.items():
+            names, contents = zip(*files, strict=True)
             found |= files_beside(names, contents, kind, base)
         return found
 
@@ -100,7 +121,7 @@ def log_stretches(evidence: PartitionEvidence) -> list[LogStretches]:
             topic=evidence.topic,
             partition=evidence.partition,
             replica=log,
-            segments=_segments(log.rows),
+            rows=log.rows,
             log_start=log.log_start,
             known=evidence.folds,
         )
@@ -111,7 +132,7 @@ def log_stretches(evidence: PartitionEvidence) -> list[LogStretches]:
             topic=evidence.topic,
             partition=evidence.partition,
             replica=None,
-            segments=_segments(rows),
+            rows=rows,
             log_start=0,
             known=evidence.folds,
         )
@@ -137,14 +158,3 @@ def _tier_runs(evidence: PartitionEvidence) -> Iterator[pa.Table]:
         run.append(copy)
     if run:
         yield pa.concat_tables([each.rows for each in run])
-
-
-def _segments(rows: pa.Table) -> Mapping[int, pa.Table]:
-    """The rows of each segment by its base offset."""
-    segments = rows["segment"].to_numpy()
-    edges = [0, *(np.flatnonzero(np.diff(segments)) + 1).tolist(), len(segments)]
-    return {
-        int(segments[start]): rows.slice(start, end - start)
-        for start, end in pairwise(edges)
-        if end > start
-    }

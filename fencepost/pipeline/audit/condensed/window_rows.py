@@ -295,7 +295,7 @@ def split_folds(
     if "folds" not in rows.column_names or rows["folds"].null_count == rows.num_rows:
         return rows, {}
     has_folds = pc.is_valid(rows["folds"])
-    columns = rows.filter(has_folds).select(["topic", "partition", *_KEY, "folds"])
+    columns = rows.select(["topic", "partition", *_KEY, "folds"]).filter(has_folds)
     found: dict[TopicPartition, dict[SegmentKey, SegmentFolds]] = defaultdict(dict)
     for topic, partition, *key, data in zip(*columns.to_pydict().values(), strict=True):
         place, broker, base, segment_id = key
