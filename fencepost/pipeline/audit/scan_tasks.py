@@ -27,6 +27,7 @@ from fencepost.pipeline.audit.state.kept_segments import (
     Trust,
     choose_segments,
     keep_rows,
+    keep_small_rows,
 )
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.pipeline.datasource.segment_scan import Checks
@@ -81,9 +82,12 @@ def scan_share(
     :param keep: Whether they are kept for the next audit: then they are `KEPT`.
     """
     plans = {files.log: plan for files, plan in segments}
-    others = [files for files, _ in segments]
-    if not keep:  # what is kept is kept by segment
-        small, others = scan_small_windows(others, checks)
+    small, others = scan_small_windows([files for files, _ in segments], checks)
+    if keep:
+        left = {files.log for files in others}
+        sound = [each for each in segments if each[0].log not in left]
+        yield from keep_small_rows(sound, checks, small)
+    else:
         yield from small
     in_tier = any(files.place is Place.TIER for files in others)
     tier = Tier.open(remote) if in_tier and remote is not None else None

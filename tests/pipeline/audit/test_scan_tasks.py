@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
+from fencepost.pipeline.audit import scan_tasks
+from fencepost.pipeline.audit.condensed.window_rows import PlannedSegment, plan_windows
+from fencepost.pipeline.audit.condensed.window_scan import scan_windows
 from fencepost.pipeline.audit.metadata_rows import FoundSegments, MetadataRow, ScanShare
-from fencepost.pipeline.audit.scan_tasks import found_segments, plan_scan
+from fencepost.pipeline.audit.scan_tasks import found_segments, plan_scan, scan_share
+from fencepost.pipeline.audit.state.kept_segments import KEPT, keep_rows
 from fencepost.pipeline.datasource.schemas import Place
-from fencepost.pipeline.datasource.segments import SMALL_SEGMENTS_BYTES, SegmentFiles
+from fencepost.pipeline.datasource.segment_scan import Checks
+from fencepost.pipeline.datasource.segments import SMALL_SEGMENTS_BYTES, SegmentFiles, with_stamp
+from tests.pipeline.datasource.segments import some_batches, write
 
 
 def segment(base: int, broker: int | None = 1, partition: int = 0, size: int = 100) -> SegmentFiles:
@@ -63,3 +73,45 @@ def test_shares_do_not_depend_on_the_order_in_which_rows_come(size: int) -> None
     assert shares == list(plan_scan(forward[::-1]))
     assert len(shares) == (1 if size == 100 else 9)
     assert len({row.key for row in shares}) == len(shares)
+
+
+def small_segments(folder: Path) -> list[PlannedSegment]:
+    """Of two brokers and two partitions; some are empty or active, one is damaged, and two are of
+    more rows than are kept as they are.
+    """
+    segments = []
+    for number in range(24):
+        base, count = 100 * (number // 4), (3, 0, 1, 40)[number % 7 % 4]
+        made = write(
+            folder / f"{number % 4}", some_batches(count, base_offset=base), base_offset=base
+        )
+        if number == 8:
+            made.change(made.log, 80, b"damage")
+        files = replace(made.files, broker=number % 2, partition=number // 2 % 2)
+        segments.append(replace(with_stamp(files), closed=number < 20))
+    return list(zip(segments, plan_windows(segments), strict=True))
+
+
+ORDER = [(name, "ascending") for name in ("segment_key", "position", "problem", "message")]
+
+
+def test_many_small_segments_are_kept_as_each_of_them_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments, checks = small_segments(tmp_path), Checks.RECORDS
+    each = [
+        rows
+        for files, plan in segments
+        for rows in keep_rows(files, plan, checks, scan_windows(files, plan, checks=checks))
+    ]
+    alone: list[str] = []
+
+    def scan(files: SegmentFiles, *more: object, **others: object) -> object:
+        alone.append(files.log)
+        return scan_windows(files, *more, **others)  # type: ignore[arg-type]  # as they were given
+
+    monkeypatch.setattr(scan_tasks, "scan_windows", scan)
+    made = pa.Table.from_batches(scan_share(tuple(segments), None, checks, keep=True), KEPT)
+    assert made.sort_by(ORDER).equals(pa.Table.from_batches(each, KEPT).sort_by(ORDER))
+    assert made["summary"].null_count == made.num_rows - 20
+    assert len(alone) == 1 + sum((3, 0, 1, 40)[number % 7 % 4] == 40 for number in range(24))

@@ -246,9 +246,54 @@ def keep_rows(
     for each in rows:
         is_whole &= not pc.any(pc.equal(each["problem"], Problem.MISSING)).as_py()
         behind = max(behind, (pc.max(each["last_offset"]).as_py() or 0) + 1)
-        yield _with_key(each, key)
-    if not is_whole or files.stamp is None:
-        return
+        yield _with_keys(each, pa.repeat(key, each.num_rows))
+    if is_whole:
+        yield _summaries([_summary_row(files, plan, checks, behind)])
+
+
+def keep_small_rows(
+    segments: Sequence[PlannedSegment], checks: Checks, rows: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of many segments of logs as `KEPT`, and behind them those of `keep_rows`.
+
+    :param segments: Sound ones: every file of them could be read.
+    :param rows: Those that a scan makes of all of them together, `WINDOWS`.
+    """
+    ends: dict[str, int] = {}
+    for each in rows:
+        keyed = _with_keys(each, _keys(each))
+        yield keyed
+        last = pa.Table.from_batches([keyed.select(["segment_key", "last_offset"])])
+        last = last.group_by("segment_key", use_threads=False).aggregate([("last_offset", "max")])
+        for key, offset in zip(*(column.to_pylist() for column in last.columns), strict=True):
+            ends[key] = max(ends.get(key, 0), (offset or 0) + 1)
+    summaries = [
+        _summary_row(files, plan, checks, max(files.segment, ends.get(segment_key(files), 0)))
+        for files, plan in segments
+        if files.closed and files.stamp is not None
+    ]
+    if summaries:
+        yield _summaries(summaries)
+
+
+def _keys(rows: pa.RecordBatch) -> pa.Array:
+    """The `segment_key` of each row of logs."""
+    names = ("topic", "partition", "place", "broker", "segment")
+    topic, partition, *others = (rows[name].cast(pa.string()) for name in names)
+    return pc.binary_join_element_wise(
+        pc.binary_join_element_wise(topic, partition, "-"), *others, "/"
+    )
+
+
+def _summary_row(
+    files: SegmentFiles, plan: WindowPlan, checks: Checks, behind: int
+) -> Mapping[str, object]:
+    """The row that says when those of a segment, which has a stamp, are as good.
+
+    :param behind: As `KeptSegment` has it.
+    """
+    assert files.stamp is not None, "it is not kept without one"
+    key = segment_key(files)
     kept = KeptSegment(
         key=key,
         digest=files.stamp.digest,
@@ -260,12 +305,15 @@ def keep_rows(
         end=plan.end,
     )
     row = {"topic": files.topic, "partition": files.partition, "place": files.place.value}
-    summary = {"segment_key": key, "summary": msgspec.json.encode(kept).decode()}
-    yield pa.RecordBatch.from_pylist([{**row, **summary}], KEPT)
+    return {**row, "segment_key": key, "summary": msgspec.json.encode(kept).decode()}
 
 
-def _with_key(rows: pa.RecordBatch, key: str) -> pa.RecordBatch:
-    more = [pa.repeat(key, rows.num_rows), pa.nulls(rows.num_rows, pa.string())]
+def _summaries(rows: Sequence[Mapping[str, object]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, KEPT)
+
+
+def _with_keys(rows: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
+    more = [keys, pa.nulls(rows.num_rows, pa.string())]
     return pa.RecordBatch.from_arrays([*rows.columns, *more], schema=KEPT)
 
 
