@@ -17,7 +17,8 @@ from fencepost.pipeline.requirements import CannotRunError
 
 FORMAT: Final = 1
 """Of the state, in each row of `RUN_SCHEMA`. Another one where `KEPT`, the summaries in it, or what
-a scan makes of the same bytes are others: what was kept before is of no use then."""
+a scan makes of the same bytes are others: what was kept before is of no use then. The test
+``tests/pipeline/audit/state/test_format.py`` has a digest of all of these for each number."""
 RUN_SCHEMA: Final = pa.schema(
     (
         ("format", pa.int32()),  # of the state
