@@ -112,8 +112,9 @@ class SourceListing:
         return [each for each in self.values if isinstance(each, kind)]
 
     def rows(self, *classes: type) -> DataFrame:
-        """The rows with values of some classes."""
-        return reduce(_union, self.frames).where(kinds(*classes))
+        """The rows with values of some classes, in a partition for each core at most."""
+        rows = reduce(_union, self.frames).where(kinds(*classes))
+        return rows.coalesce(_task_count(rows.sparkSession))
 
     @property
     def bucket_rows(self) -> DataFrame:

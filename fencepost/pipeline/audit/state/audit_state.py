@@ -19,7 +19,7 @@ from fencepost.pipeline.audit import metadata_rows
 from fencepost.pipeline.audit.condensed.window_rows import WINDOWS
 from fencepost.pipeline.audit.metadata_rows import KeptPart, MetadataRow, TrustedSegments
 from fencepost.pipeline.audit.state.kept_segments import KEPT, ScanExtent, Trust, kept_segment
-from fencepost.pipeline.audit.state.run_tables import check_format, run_table
+from fencepost.pipeline.audit.state.run_tables import OPENED, check_format, run_table
 from fencepost.pipeline.audit.state.state_folder import (
     FINDINGS,
     KEPT_ROWS,
@@ -71,7 +71,8 @@ class AuditState:
         last = None
         number = 1
         if last_run is not None:
-            (last,) = spark.read.parquet(folder.path(RUNS, last_run)).toArrow().to_pylist()
+            rows = spark.read.schema(_schema(OPENED)).parquet(folder.path(RUNS, last_run))
+            (last,) = rows.toArrow().to_pylist()
             check_format(last, folder.shown_url)
             number = number_of(last_run) + 1
         return cls(
@@ -123,9 +124,8 @@ class AuditState:
         """
         rows, is_in_scope = scanned, _is_in_scope(topics, with_tier=with_tier)
         if self.last_run is not None:
-            kept = self._kept_rows(self.last_run)
-            rows = rows.unionByName(_taken_over(kept, trusted))
-            rows = rows.unionByName(kept.where(~is_in_scope))
+            taken_over = _taken_over(self._kept_rows(self.last_run), trusted, is_in_scope)
+            rows = rows.unionByName(taken_over)
         path = self.folder.path(KEPT_ROWS, self.run)
         rows = rows.repartition("topic", "partition").sortWithinPartitions("segment_key")
         rows.write.parquet(path)
@@ -182,14 +182,18 @@ def _kept_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _taken_over(kept: DataFrame, trusted: DataFrame) -> DataFrame:
-    """The kept rows of some segments, with the places where these are by now."""
-    from pyspark.sql.functions import col, when
+def _taken_over(kept: DataFrame, trusted: DataFrame, is_in_scope: Column) -> DataFrame:
+    """The kept rows of some segments, with the places where these are by now, and those of others.
+
+    :param is_in_scope: Of which rows the others are not.
+    """
+    from pyspark.sql.functions import coalesce, col, when
 
     logs = trusted.mapInArrow(_trusted_logs, _TRUSTED)
-    found = kept.join(logs, "segment_key")
-    found = found.withColumn("log", when(col("log").isNotNull(), col("log_now")))
-    return found.drop("log_now")
+    found = kept.join(logs, "segment_key", "left")
+    found = found.where(col("log_now").isNotNull() | ~is_in_scope)
+    now = when(col("log").isNotNull(), coalesce("log_now", "log"))
+    return found.withColumn("log", now).drop("log_now")
 
 
 def _trusted_logs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
