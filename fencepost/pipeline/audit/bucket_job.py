@@ -134,7 +134,7 @@ def scan_segments(
                 segments = row.value.segments
                 yield from coalesce(scan_share(segments, remote, checks, keep=keep))
 
-    shares = one_a_task(listing.rows(ScanShare), listing.count(ScanShare))
+    shares = one_a_task(listing.planned_rows(ScanShare), listing.count(ScanShare))
     return shares.mapInArrow(scan, from_arrow_schema(KEPT if keep else WINDOWS))
 
 

@@ -269,7 +269,7 @@ def audit(spark: SparkSession, options: AuditOptions) -> AuditResult:
                 scanned = scan_segments(options, listing, keep=True)
                 windows = state.write(
                     scanned,
-                    listing.rows(TrustedSegments),
+                    listing.planned_rows(TrustedSegments),
                     topics=options.topics,
                     with_tier=options.remote is not None,
                 )

@@ -8,6 +8,7 @@ shares, each of which one task scans.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import Final
 
 import pyarrow as pa
 
@@ -32,7 +33,15 @@ from fencepost.pipeline.audit.state.kept_segments import (
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.pipeline.datasource.segments import SegmentFiles, split_into_tasks
+from fencepost.pipeline.datasource.small_segments import MAX_BYTES
 from fencepost.pipeline.datasource.tier import Tier
+
+SHARE_BYTES: Final = 128 << 20
+"""What a task scans at most, where that is not one segment: some 50 ms, beside the 10 that a task
+takes however little it has to do. It is so much as Spark has of files in a task."""
+_SMALL_BYTES: Final = 64 << 10
+_LARGE_BYTES: Final = 4 << 20
+"""What could be scanned in the time that it takes to open a segment, of `MAX_BYTES` or larger."""
 
 
 def found_segments(segments: Iterable[SegmentFiles]) -> Iterator[MetadataRow]:
@@ -68,9 +77,14 @@ def plan_scan(rows: Iterable[MetadataRow], trust: Trust | None = None) -> Iterat
             yield MetadataRow(value=TrustedSegments(logs=logs))
         planned = choice.read
     left = iter(planned)
-    for share in split_into_tasks([files for files, _ in planned]):
+    for share in split_into_tasks([files for files, _ in planned], SHARE_BYTES, _cost):
         own = tuple(islice(left, len(share)))
         yield MetadataRow(value=ScanShare(segments=own), key=share[0].log)
+
+
+def _cost(files: SegmentFiles) -> int:
+    """What could be scanned in the time that a segment takes, in bytes."""
+    return files.size + (_SMALL_BYTES if files.size <= MAX_BYTES else _LARGE_BYTES)
 
 
 def scan_share(

@@ -96,6 +96,8 @@ class SourceListing:
     """Which of the segments that were kept are not read; None where all are."""
     kept: DataFrame | None = None
     """`KeptPart`s of all partitions; None where nothing is kept."""
+    planned: DataFrame | None = None
+    """That of `frames` which has what `plan_scan` gives; None until it is there."""
     counts: Counter[str] = field(default_factory=Counter)
     """How many rows there are, by the name of the value's class."""
     partitions: int = 0
@@ -121,9 +123,16 @@ class SourceListing:
         """Those that go to the buckets."""
         return self.rows(*_FOR_BUCKETS)
 
-    def add(self, frame: DataFrame) -> None:
+    def planned_rows(self, kind: type) -> DataFrame:
+        """The rows with values of a class that `plan_scan` gives."""
+        assert self.planned is not None, "the sources were listed"
+        return self.planned.where(kinds(kind))
+
+    def add(self, frame: DataFrame) -> DataFrame:
         """Have more rows, which are kept once they are computed."""
-        self.frames.append(frame.persist())
+        kept = frame.persist()
+        self.frames.append(kept)
+        return kept
 
     def summarize(self) -> None:
         """Compute what is not yet, and tell the driver of it.
@@ -212,7 +221,7 @@ def _list_logs(
     named = listed.where(kinds(*_RESOLVED)).repartition(tasks, "key")
     listing.add(_run(named, lambda rows: resolve_directories(wanted, rows)))
     if not has_tier:
-        listing.add(_planned(listing, tasks))
+        listing.planned = listing.add(_planned(listing, tasks))
     listing.summarize()
 
 
@@ -232,7 +241,7 @@ def _list_later(
 
         keys = _start(spark, lambda: list_tier(remote, topics)).repartition(tasks, "key")
         listing.add(_run(keys, read_keys, TierKeys))
-        listing.add(_planned(listing, tasks))
+        listing.planned = listing.add(_planned(listing, tasks))
     elif listing.count(RemoteLogReplica):
         rows = listing.rows(RemoteLogReplica, ClusterFacts).repartition(1)
         listing.add(_run(rows, lambda rows: _remote_log(wanted, rows)))

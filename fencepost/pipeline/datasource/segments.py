@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Final, Protocol, Self
 
@@ -71,17 +72,23 @@ def list_segments(
     return logs + [tier_segment_files(each) for each in in_tier if each.is_served]
 
 
-def split_into_tasks(segments: Sequence[SegmentFiles]) -> list[tuple[SegmentFiles, ...]]:
-    """What each task reads: a segment, or some in a row that are `SMALL_SEGMENTS_BYTES`
-    together.
+def split_into_tasks(
+    segments: Sequence[SegmentFiles],
+    most: int = SMALL_SEGMENTS_BYTES,
+    cost: Callable[[SegmentFiles], int] = attrgetter("size"),
+) -> list[tuple[SegmentFiles, ...]]:
+    """What each task reads: a segment, or some in a row.
+
+    :param most: What the costs of some are together at most, in bytes.
     """
     found: list[list[SegmentFiles]] = []
-    size = 0
+    sum_of_costs = 0
     for segment in segments:
-        size += segment.size
-        if not found or size > SMALL_SEGMENTS_BYTES:
+        own = cost(segment)
+        sum_of_costs += own
+        if not found or sum_of_costs > most:
             found.append([])
-            size = segment.size
+            sum_of_costs = own
         found[-1].append(segment)
     return [tuple(share) for share in found]
 

@@ -12,11 +12,16 @@ from fencepost.pipeline.audit import scan_tasks
 from fencepost.pipeline.audit.condensed.window_rows import PlannedSegment, plan_windows
 from fencepost.pipeline.audit.condensed.window_scan import scan_windows
 from fencepost.pipeline.audit.metadata_rows import FoundSegments, MetadataRow, ScanShare
-from fencepost.pipeline.audit.scan_tasks import found_segments, plan_scan, scan_share
+from fencepost.pipeline.audit.scan_tasks import (
+    SHARE_BYTES,
+    found_segments,
+    plan_scan,
+    scan_share,
+)
 from fencepost.pipeline.audit.state.kept_segments import KEPT, keep_rows
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.pipeline.datasource.segment_scan import Checks
-from fencepost.pipeline.datasource.segments import SMALL_SEGMENTS_BYTES, SegmentFiles, with_stamp
+from fencepost.pipeline.datasource.segments import SegmentFiles, with_stamp
 from tests.pipeline.datasource.segments import some_batches, write
 
 
@@ -65,7 +70,7 @@ def test_all_copies_are_cut_alike() -> None:
     assert plans[segment(0, partition=1).log].cuts == (0,)
 
 
-@pytest.mark.parametrize("size", [100, SMALL_SEGMENTS_BYTES])
+@pytest.mark.parametrize("size", [100, SHARE_BYTES])
 def test_shares_do_not_depend_on_the_order_in_which_rows_come(size: int) -> None:
     rows = found_segments(segment(base, 1, base % 3, size) for base in range(9))
     forward = list(rows)
@@ -73,6 +78,24 @@ def test_shares_do_not_depend_on_the_order_in_which_rows_come(size: int) -> None
     assert shares == list(plan_scan(forward[::-1]))
     assert len(shares) == (1 if size == 100 else 9)
     assert len({row.key for row in shares}) == len(shares)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "together"),
+    [
+        (3, SHARE_BYTES, 1),
+        (5, 52 << 20, 2),
+        (100, 1 << 20, 25),  # to open one takes longer than to scan it
+        (5_000, 100, 2_044),
+    ],
+)
+def test_a_share_is_as_much_as_takes_longer_than_a_task(
+    count: int, size: int, together: int
+) -> None:
+    rows = plan_scan(found_segments(segment(base, size=size) for base in range(count)))
+    shares = [row.value.segments for row in rows if isinstance(row.value, ScanShare)]
+    assert {len(each) for each in shares[:-1]} == {together}
+    assert sum(map(len, shares)) == count
 
 
 def small_segments(folder: Path) -> list[PlannedSegment]:
