@@ -19,8 +19,11 @@ OffsetSpan: TypeAlias = tuple[int, int]
 UNTRUSTED_PROBLEMS: Final = (Problem.CRC, Problem.STRUCTURE)
 """Problems of a batch whose header may be wrong itself."""
 NOT_FOUND: Final = -1
-_DELETE_HORIZON: Final = 0x40
-"""Attribute of a batch that compaction has been over (KIP-534)."""
+DELETE_HORIZON: Final = 0x40
+"""Attribute of a batch that compaction has been over (KIP-534), and of a window that has any such,
+or any that lacks records."""
+MAX_SEGMENT_SPAN: Final = 2**31
+"""Offsets of a segment are less than so far apart: its indexes could not say them."""
 
 
 _COLUMNS: Final = {
@@ -98,10 +101,29 @@ class Batches:
 
     @property
     def is_never_compacted(self) -> BoolArray:
-        """Of each whether it has all its records and compaction has written nothing into it."""
-        whole: BoolArray = self.count == self.last - self.base + 1
-        no_horizon: BoolArray = (self.attributes & _DELETE_HORIZON) == 0
+        """Of each whether it has all its records and compaction has written nothing into it.
+
+        Of a window: of all its batches, though there may be none at some offsets.
+        """
+        whole: BoolArray = (self.count == self.last - self.base + 1) | (self.batches > 1)
+        no_horizon: BoolArray = (self.attributes & DELETE_HORIZON) == 0
         return whole & no_horizon
+
+    @property
+    def is_cleaned_window(self) -> BoolArray:
+        """Of each whether it is a window in which compaction has been.
+
+        Where another copy has other batches there, they agree as far as compaction lets them
+        (`condensed.reread_batches`).
+        """
+        found: BoolArray = (self.batches > 1) & ((self.attributes & DELETE_HORIZON) != 0)
+        return found
+
+    @property
+    def has_holes(self) -> BoolArray:
+        """Of each whether it is a window that lacks offsets, or in which compaction has been."""
+        lacks: BoolArray = (self.batches > 1) & (self.count != self.last - self.base + 1)
+        return lacks | self.is_cleaned_window
 
     @property
     def spans(self) -> list[OffsetSpan]:
@@ -145,10 +167,6 @@ def batches_of(rows: pa.Table) -> Batches:
     )
 
 
-_MAX_SEGMENT_SPAN: Final = 2**31
-"""Offsets of a segment are less than so far apart: its indexes could not say them."""
-
-
 def misplaced(batches: Batches) -> dict[int, int]:
     """Batches whose base offset can't be right, and the one that their neighbours leave them.
 
@@ -164,7 +182,7 @@ def misplaced(batches: Batches) -> dict[int, int]:
     expected = np.where(begins, batches.segment, np.append(0, batches.last[:-1] + 1))
     behind = np.append(np.where(begins[1:], batches.segment[1:], batches.base[1:]), NOT_FOUND)
     fits = expected + (batches.last - batches.base + 1) == behind
-    absurd = np.abs(batches.base - batches.segment) >= _MAX_SEGMENT_SPAN
+    absurd = np.abs(batches.base - batches.segment) >= MAX_SEGMENT_SPAN
     # Behind one that is wrong, what is right seems to be out of place.
     wrong = (batches.base != expected) & (fits | (absurd & (behind == NOT_FOUND)))
     return {number: int(expected[number]) for number in np.flatnonzero(wrong).tolist()}
@@ -240,7 +258,7 @@ def _differs(one: Batches, other: Batches, numbers: Int64Array, *, compacted: bo
     epoch, crc = other.epoch[numbers], other.crc[numbers]
     bytes_differ: BoolArray = one.crc != crc
     if compacted:
-        found &= one.base == base
+        found &= (one.base == base) & ~(one.is_cleaned_window | other.is_cleaned_window[numbers])
         bytes_differ &= one.is_never_compacted & other.is_never_compacted[numbers]
     differs: BoolArray = found & (
         (one.base != base) | (one.last != last) | (one.epoch != epoch) | bytes_differ

@@ -155,6 +155,7 @@ class BucketScreen:
         ended = np.append(0, batches["last_offset"][:-1] + 1)[: len(base)]
         begins = ~same_log | ~_follows(segment)
         odd = (same_log & (base != ended)) | (begins & (base != segment))
+        odd |= (batches["batches"] > 1) & (batches["count"] != batches["last_offset"] - base + 1)
         return (
             self.has_no_problem
             & self.has_no_tier

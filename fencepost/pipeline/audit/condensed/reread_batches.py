@@ -6,6 +6,10 @@ copies. Batches that follow on one another are one row where each is in the same
 other copy: the other copy has the same batch, it has another one there, or it has nothing there.
 Rows of all copies begin at the same offsets, so that the same batches are the same windows.
 
+Of compacted copies that have not parted yet (`compacted_copies`) one may lack batches, and records
+of batches, that another has. There it is enough to know that they agree: batches are one row
+whatever is missing between them, and such a row agrees with whatever another copy has.
+
 The number of rows goes by how often copies part and come together, and not by their batches.
 """
 
@@ -18,9 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fencepost.pipeline.audit.batch_arrays import Batches, BoolArray, Int64Array, TracedBatches
+from fencepost.pipeline.audit.condensed.compacted_copies import EVERYWHERE, NOWHERE
 
-_ABSENT, _SAME, _OTHER, _OTHER_OF_BASE = range(4)
-"""What another copy has where a batch is: nothing, the same, another one, one that begins there."""
+_ABSENT, _SAME, _CLEANED, _OTHER, _OTHER_OF_BASE = range(5)
+"""What another copy has where a batch is: nothing, the same, what a cleaner has left of the same or
+was left of here, another one, another one that begins there."""
 _KEY: Final = np.dtype([(name, np.int64) for name in ("base", "last", "epoch", "crc")])
 
 
@@ -38,32 +44,71 @@ class Interest:
     """Whether cleaners may have been over a copy: then batches of one base offset are compared."""
 
 
-def run_starts(
-    batches: Batches, copy: Int64Array, keeps_row: BoolArray, interest: Interest
-) -> BoolArray:
-    """Of each batch whether it begins a row; all do where a copy has an offset twice.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Runs:
+    """Which batches are a row together."""
+
+    begins: BoolArray
+    """Of each whether it begins a row; all do where a copy has an offset twice."""
+    agrees: BoolArray
+    """Of each whether no copy has parted from another up to its end, if they are compacted."""
+    parts_at: int
+    """From which offset on copies are put to each other by batch."""
+
+
+def runs_of(
+    batches: Batches, copy: Int64Array, keeps_row: BoolArray, interest: Interest, parts_at: int
+) -> Runs:
+    """Find out which batches are a row together.
 
     :param batches: Of all copies, by copy and offset.
     :param copy: Of each batch the number of the copy that it is in.
     :param keeps_row: Of each whether it is a row of its own in any case.
+    :param parts_at: From which offset on copies are put to each other by batch at the latest.
     """
-    follows = np.append(False, copy[1:] == copy[:-1])
+    follows = np.append(False, copy[1:] == copy[:-1])[: len(copy)]
     if (follows[1:] & (batches.base[1:] <= batches.last[:-1])).any():
-        return np.ones(len(batches), bool)
-    acknowledged, is_odd = _acknowledged(batches, interest.acknowledged)
-    single = keeps_row | is_odd | np.isin(batches.crc, interest.refused)
-    begins = ~follows
-    begins[1:] |= batches.base[1:] != batches.last[:-1] + 1
-    begins[1:] |= batches.position[1:] != batches.position[:-1] + batches.size[:-1]
+        return Runs(
+            begins=np.ones(len(batches), bool),
+            agrees=np.zeros(len(batches), bool),
+            parts_at=min(parts_at, int(batches.base.min())),
+        )
+    is_acknowledged, is_odd = _acknowledged(batches, interest.acknowledged)
     relations = _relations(batches, copy, by_base=interest.compacted)
-    for column in (batches.segment, batches.epoch, acknowledged, *relations):
-        begins |= _changes(column)
+    for relation in relations:
+        parts_at = min(parts_at, int(batches.base[relation >= _OTHER].min(initial=parts_at)))
+    agrees: BoolArray = batches.last < parts_at
+    single = keeps_row | is_odd | np.isin(batches.crc, interest.refused)
+    single |= ~batches.is_never_compacted & ~agrees
+    begins = ~follows
+    begins[1:] |= (batches.base[1:] != batches.last[:-1] + 1) & ~agrees[1:]
+    begins[1:] |= batches.position[1:] != batches.position[:-1] + batches.size[:-1]
+    begins |= _changes(batches.segment) | _changes(batches.epoch)
+    begins |= _changes(is_acknowledged) & ~agrees
+    for relation in relations:
+        begins |= _changes(relation) & ~agrees
     begins |= _apart(single)
     # All copies are cut where one is; what lies across a cut would be in one row and not in others.
-    cuts = np.union1d(batches.base[begins], interest.offsets)
+    cuts = np.union1d(batches.base[begins], np.append(interest.offsets, parts_at))
     interval = np.searchsorted(cuts, batches.base, side="right")
     single |= np.searchsorted(cuts, batches.last, side="right") > interval
-    return begins | _changes(interval) | _apart(single)
+    begins |= _changes(interval) | _apart(single)
+    return Runs(begins=begins, agrees=agrees, parts_at=parts_at)
+
+
+def first_difference(batches: Batches, copy: Int64Array) -> int:
+    """Where the first batch is of which a compacted copy has another one.
+
+    :param batches: Of all copies, by copy and offset.
+    :returns: Before all offsets where a copy has an offset twice, behind all where none differ.
+    """
+    follows = copy[1:] == copy[:-1]
+    if (follows & (batches.base[1:] <= batches.last[:-1])).any():
+        return EVERYWHERE
+    differs = np.zeros(len(batches), bool)
+    for relation in _relations(batches, copy, by_base=True):
+        differs |= relation >= _OTHER
+    return int(batches.base[differs].min(initial=NOWHERE))
 
 
 def _changes(column: npt.NDArray[np.generic]) -> BoolArray:
@@ -111,6 +156,11 @@ def _relations(batches: Batches, copy: Int64Array, *, by_base: bool) -> list[Int
         same = has_base.copy()
         for column in (batches.last, batches.epoch, batches.crc):
             same &= column[near] == column
-        other = np.where(has_base, _OTHER_OF_BASE, _OTHER) if by_base else _OTHER
+        other = np.full(len(batches), _OTHER, np.int64)
+        if by_base:
+            cleaned = ~(batches.is_never_compacted & batches.is_never_compacted[near])
+            cleaned &= has_base & (batches.last[near] == batches.last)
+            cleaned &= batches.epoch[near] == batches.epoch
+            other = np.where(has_base, np.where(cleaned, _CLEANED, _OTHER_OF_BASE), _OTHER)
         found.append(np.where(is_there, np.where(same, _SAME, other), _ABSENT))
     return found

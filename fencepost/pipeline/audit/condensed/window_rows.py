@@ -1,13 +1,16 @@
 """Batches that follow one another as one row: a window of offsets with a digest.
 
-A window has batches of one segment and one leader epoch between which no byte and no offset is
-missing, none of which is damaged or was compacted. Its row says what one large batch would say that
-holds all their records; in the place of the checksum stands the digest. So rules look at a window
-as at a batch.
+A window has batches of one segment and one leader epoch between which no byte is missing, and none
+of which is damaged. Its row says what one large batch would say that holds all their records; in
+the place of the checksum stands the digest. So rules look at a window as at a batch. Offsets may be
+missing in it, as a cleaner leaves them; its attributes say whether one has been over any batch
+(`Batches.is_cleaned_window`).
 
 Windows are cut at offsets, the same for all copies of a partition (`WindowPlan`), as each broker
 rolls its segments where it likes. What a rule may tell of by itself keeps a row of its own: the
-first batch of a segment and of a leader epoch, and both batches where something is missing.
+first batch of a segment and of a leader epoch, and both batches where bytes are missing or offsets
+go back. Where offsets are missing and nothing was compacted, the window is read once more
+(`refinement`).
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.batch_arrays import (
+    DELETE_HORIZON,
+    MAX_SEGMENT_SPAN,
     Batches,
     BoolArray,
     Int64Array,
@@ -229,13 +234,13 @@ class WindowCondenser:
         known = before or _Before(end=0, position=0, epoch=0, cut=0)
         ends, positions = np.append(known.end, end[:-1]), np.append(known.position, position[:-1])
         epochs, cuts = np.append(known.epoch, batches.epoch[:-1]), np.append(known.cut, cut[:-1])
-        parts: BoolArray = (batches.base != ends) | (batches.position != positions)
+        parts: BoolArray = (batches.base < ends) | (batches.position != positions)
         begins: BoolArray = (batches.epoch != epochs) | (cut != cuts)
         if before is None:
             parts[0], begins[0] = False, True
-        # A rule tells of each batch that lies in a segment which begins behind it.
-        ordinary = batches.is_never_compacted & (batches.base >= batches.segment)
-        ordinary &= pc.is_null(rows["problem"]).to_numpy()
+        # Rules tell of each batch that lies in a segment which begins behind it, or too far before.
+        ordinary = (batches.base >= batches.segment) & pc.is_null(rows["problem"]).to_numpy()
+        ordinary &= batches.base - batches.segment < MAX_SEGMENT_SPAN
         single: BoolArray = parts | begins | ~ordinary
         single[:-1] |= parts[1:]
         if is_end and self._plan.end is not None:
@@ -243,12 +248,20 @@ class WindowCondenser:
         return single, cut, interval
 
 
-def merged_rows(rows: pa.Table, batches: Batches, firsts: Int64Array, logs: pa.Array) -> pa.Table:
+def merged_rows(
+    rows: pa.Table,
+    batches: Batches,
+    firsts: Int64Array,
+    logs: pa.Array,
+    cleaned: BoolArray | None = None,
+) -> pa.Table:
     """A row for each run of batches; a run of one is as it was.
 
     :param rows: `BATCHES` or `WINDOWS`, perhaps with more columns, of the batches.
     :param firsts: The number of the first batch of each run.
     :param logs: Of each run the file or the object that it is in.
+    :param cleaned: Of each batch whether its window is one in which compaction has been; None:
+        where it has been over the batch.
     :returns: The columns of the rows, with those that `WINDOWS` has besides.
     """
     number = np.diff(firsts, append=len(batches))
@@ -265,6 +278,8 @@ def merged_rows(rows: pa.Table, batches: Batches, firsts: Int64Array, logs: pa.A
     }
     columns = {name: pa.array(column) for name, column in replaced.items()}
     plain = pa.array(~is_window)
+    attributes = _attributes(batches, firsts, cleaned)
+    columns["attributes"] = pc.if_else(plain, first["attributes"], attributes)
     columns |= {name: pc.if_else(plain, first[name], None) for name in _NULLED}
     columns["batches"] = pa.array(number.astype(np.int32), mask=~is_window)
     columns["log"] = pc.if_else(pa.array(is_window), logs, None)
@@ -272,6 +287,14 @@ def merged_rows(rows: pa.Table, batches: Batches, firsts: Int64Array, logs: pa.A
     return pa.Table.from_arrays(
         [columns.get(name, first[name]) for name in first.column_names], schema=first.schema
     )
+
+
+def _attributes(batches: Batches, firsts: Int64Array, cleaned: BoolArray | None) -> pa.Array:
+    """Those of the first batch of each run, and whether compaction has been in it."""
+    flags = ~batches.is_never_compacted if cleaned is None else cleaned
+    horizon = np.where(np.logical_or.reduceat(flags, firsts), DELETE_HORIZON, 0)
+    own = batches.attributes[firsts] & ~np.int64(DELETE_HORIZON)
+    return pa.array((own | horizon).astype(np.int16))
 
 
 def _numbers(column: pa.ChunkedArray) -> Int64Array:

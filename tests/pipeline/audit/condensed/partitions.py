@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from fencepost.pipeline.audit.batch_arrays import DELETE_HORIZON
 from fencepost.pipeline.audit.condensed.segment_folds import FoldBuilder, to_json
 from fencepost.pipeline.audit.condensed.window_rows import (
     WINDOWS,
@@ -28,6 +29,8 @@ from tests.pipeline.audit.summaries import traces
 TOPIC: Final = "orders"
 _TRACED: Final = tuple(field.name for field in TRACED_BATCH)
 _WIDTHS: Final = (1, 3, 8, 20, 64)
+_FATES: Final = ("left", "left", "gone", "gone", "fewer", "rewritten")
+"""Of a batch that a cleaner has come to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +165,25 @@ def number(row: Row, name: str) -> int:
 
 
 @st.composite
+def cleaned(draw: st.DrawFn, rows: Sequence[Row]) -> list[Row]:
+    """What a cleaner has left that came to one of the batches, and not further."""
+    until = draw(st.integers(0, len(rows)))
+    found: list[Row] = []
+    for row in rows[:until]:
+        fate = draw(st.sampled_from(_FATES))
+        records, crc = number(row, "count"), number(row, "crc")
+        if fate == "fewer":
+            left = draw(st.integers(0, records - 1))
+            found.append({**row, "count": left, "crc": crc + 1000 + left})
+        elif fate == "rewritten":
+            horizon = number({"attributes": 0, **row}, "attributes") | DELETE_HORIZON
+            found.append({**row, "attributes": horizon, "crc": crc + draw(st.integers(500, 502))})
+        elif fate == "left":
+            found.append(row)
+    return [*found, *rows[until:]]
+
+
+@st.composite
 def copies(draw: st.DrawFn, rows: Sequence[Row], broker: int) -> Copy:
     """A log of these batches, in segments."""
     rolls = sorted(draw(st.sets(st.integers(1, 30), max_size=4)))
@@ -169,7 +191,11 @@ def copies(draw: st.DrawFn, rows: Sequence[Row], broker: int) -> Copy:
     segments: dict[int, list[Row]] = {}
     edges = sorted({0, *(each for each in rolls if each < len(rows)), len(rows)})
     for start, end in pairwise(edges):
-        name = max(number(rows[start], "base_offset") + wrong_name * (start > 0), 0)
+        base = number(rows[start], "base_offset")
+        if start > 0 and draw(st.booleans()):
+            # A segment keeps its name when a cleaner has taken what it began with.
+            base = min(base, number(rows[start - 1], "last_offset") + 1)
+        name = max(base + wrong_name * (start > 0), 0)
         segments.setdefault(name, []).extend(map(dict, rows[start:end]))
     for name, own in segments.items():
         position = 0
@@ -181,23 +207,28 @@ def copies(draw: st.DrawFn, rows: Sequence[Row], broker: int) -> Copy:
 
 
 @st.composite
-def partitions(draw: st.DrawFn) -> Partition:
-    """One to three replicas, of which some are harmed, and perhaps a part of it in the tier."""
+def partitions(draw: st.DrawFn, *, compacted: bool = False) -> Partition:
+    """One to three replicas, of which some are harmed, and perhaps a part of it in the tier.
+
+    :param compacted: Whether cleaners have been over the replicas, not equally far.
+    """
     history = draw(histories())
-    logs = [
-        draw(copies(draw(harmed(history)), broker)) for broker in range(1, draw(st.integers(2, 4)))
-    ]
+    logs = []
+    for broker in range(1, draw(st.integers(2, 4))):
+        rows = draw(cleaned(history)) if compacted else history
+        is_sound = compacted and draw(st.booleans())
+        logs.append(draw(copies(rows if is_sound else draw(harmed(rows)), broker)))
     replicas = tuple(draw(metadata(each, history)) for each in logs)
     copied = [
         (f"{log.broker}-{name}", own)
-        for log in (logs if draw(st.booleans()) else ())
+        for log in (logs if draw(st.integers(0, 1 + 8 * compacted)) == 0 else ())
         for name, own in [*log.segments.items()][: draw(st.integers(0, 2))]
     ]
     known = PartitionMetadata(
         replicas=replicas,
         tier=tuple(draw(tier_segments(*each)) for each in copied),
         with_tier=bool(copied),
-        compacted=draw(st.sampled_from([False] * 4 + [True])),
+        compacted=draw(st.sampled_from([compacted] * 4 + [not compacted])),
     )
     return Partition(
         history=history, copies=[*logs, *(_object(*each) for each in copied)], metadata=known

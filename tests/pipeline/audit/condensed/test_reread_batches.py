@@ -19,8 +19,9 @@ from fencepost.pipeline.audit.batch_arrays import (
     traced_batches_of,
 )
 from fencepost.pipeline.audit.condensed import refinement
+from fencepost.pipeline.audit.condensed.compacted_copies import EVERYWHERE, NOWHERE
 from fencepost.pipeline.audit.condensed.refinement import refine
-from fencepost.pipeline.audit.condensed.reread_batches import Interest, run_starts
+from fencepost.pipeline.audit.condensed.reread_batches import Interest, Runs, runs_of
 from fencepost.pipeline.audit.condensed.window_rows import WindowCondenser, plan_windows, widened
 from fencepost.pipeline.audit.rule import PartitionEvidence, PartitionMetadata
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACED_BATCH
@@ -70,11 +71,11 @@ class Rereading:
         self.batches += len(rows)
         return widened(self._table(rows))
 
-    def rows(
+    def evidence(
         self, traced: pa.Table | None = None, metadata: PartitionMetadata | None = None
-    ) -> int:
-        """How many there are when windows were read again."""
-        evidence = PartitionEvidence(
+    ) -> PartitionEvidence:
+        """All copies."""
+        return PartitionEvidence(
             topic="orders",
             partition=0,
             now_ms=NOW_MS,
@@ -82,7 +83,12 @@ class Rereading:
             batches=self.windows,
             traces=traced,
         )
-        (refined,) = refine([evidence], self.read)
+
+    def rows(
+        self, traced: pa.Table | None = None, metadata: PartitionMetadata | None = None
+    ) -> int:
+        """How many there are when windows were read again."""
+        (refined,) = refine([self.evidence(traced, metadata)], self.read)
         assert pc.sum(refined["count"]) == pc.sum(self.windows["count"])
         return int(refined.num_rows)
 
@@ -113,6 +119,53 @@ def test_copies_of_which_one_is_shorter_and_an_offset_that_is_asked_for_are_few_
         return Rereading(log(count), log(count - 33, 2, 2)).rows(metadata=known)
 
     assert rows(MANY) - rows(FEW) <= 2 * (MANY - FEW) / 64 + 1
+
+
+COMPACTED = PartitionMetadata(compacted=True, replicas=(replica(1), replica(2)))
+
+
+def cleaned(rows: Sequence[Row], every: int, broker: int = 1) -> list[Row]:
+    """What is left where a cleaner has taken all but some of the first three quarters."""
+    found: list[Row] = []
+    position = 0
+    for index, row in enumerate(rows):
+        if index < 3 * len(rows) // 4 and index % every:
+            continue
+        found.append({**row, "broker": broker, "position": position})
+        position += number(row, "size")
+    return found
+
+
+def test_compacted_copies_are_few_rows_wherever_their_cleaners_have_been() -> None:
+    def rows(count: int) -> int:
+        rewritten = [
+            {**row, "count": 1, "crc": number(row, "crc") + 5} if index % 5 == 0 else row
+            for index, row in enumerate(log(count))
+        ]
+        copies = Rereading(cleaned(log(count), 2), cleaned(rewritten, 3, 2))
+        found = copies.rows(metadata=COMPACTED)
+        assert copies.batches > count / 4
+        return found
+
+    assert rows(MANY) == rows(FEW) < 12
+
+
+def test_compacted_copies_are_put_to_each_other_from_where_they_part_on() -> None:
+    other = [row if number(row, "base_offset") < 360 else {**row, "crc": 7} for row in log(FEW)]
+    copies = Rereading(cleaned(log(FEW), 2), cleaned(other, 3, 2))
+    (refined,) = refine([copies.evidence(metadata=COMPACTED)], copies.read)
+    batches = batches_of(refined)
+    assert 360 in batches.base
+    assert batches.is_cleaned_window[batches.base < 300].any()
+    assert not batches.is_cleaned_window[batches.last >= 360].any()
+
+
+def test_gaps_that_no_cleaner_has_left_are_seen() -> None:
+    copies = Rereading(cleaned(log(FEW), 2))
+    (refined,) = refine([copies.evidence()], copies.read)
+    batches = batches_of(refined).by_offset()
+    assert batches.spans[:2] == [(0, 2), (4, 6)]
+    assert len(batches.spans) == 76
 
 
 def produced(rows: Sequence[Row], error: ErrorCode = ErrorCode.NONE) -> pa.Table:
@@ -157,12 +210,12 @@ def test_few_batches_are_in_memory_at_a_time(count: int, monkeypatch: pytest.Mon
     together: list[int] = []
 
     def counted(
-        batches: Batches, copy: Int64Array, keeps_row: BoolArray, interest: Interest
-    ) -> BoolArray:
+        batches: Batches, copy: Int64Array, keeps_row: BoolArray, interest: Interest, parts_at: int
+    ) -> Runs:
         together.append(len(batches))
-        return run_starts(batches, copy, keeps_row, interest)
+        return runs_of(batches, copy, keeps_row, interest, parts_at)
 
-    monkeypatch.setattr(refinement, "run_starts", counted)
+    monkeypatch.setattr(refinement, "runs_of", counted)
     Rereading(log(count), log(count, 3, 2, crc=5)).rows()
     assert len(together) > count / 100
     assert max(together) < 64 + 2 * 64
@@ -176,6 +229,7 @@ def starts(
     offsets: Sequence[int] = (),
     acknowledged: Sequence[Row] = (),
     compacted: bool = False,
+    parts_at: int = EVERYWHERE,
 ) -> list[list[int]]:
     """The base offsets of the batches of each copy that begin a row."""
     batches = batches_of(pa.Table.from_pylist([row for own in copies for row in own], BATCHES))
@@ -187,8 +241,8 @@ def starts(
         refused=np.zeros(0, np.int64),
         compacted=compacted,
     )
-    begins = run_starts(batches, copy, np.zeros(len(batches), bool), interest)
-    return [batches.base[begins & (copy == each)].tolist() for each in range(len(copies))]
+    runs = runs_of(batches, copy, np.zeros(len(batches), bool), interest, parts_at)
+    return [batches.base[runs.begins & (copy == each)].tolist() for each in range(len(copies))]
 
 
 NONE = traced_batches_of(traces().slice(0, 0))
@@ -228,6 +282,20 @@ def test_of_compacted_copies_what_begins_together_stands_apart() -> None:
     apart = [batch(0, 3), batch(4, 6), batch(7, 9)]
     assert starts(log(10), apart) == [[0], [0]]
     assert starts(log(10), apart, compacted=True) == [[0, 2, 4, 6, 8], [0, 4, 7]]
+
+
+def test_compacted_copies_that_agree_are_cut_where_they_part_or_are_asked_for() -> None:
+    one = [batch(0, 3), batch(8, 9), batch(10, 14), batch(18, 19)]
+    other = [batch(0, 3, count=1, crc=7), batch(4, 7), batch(10, 14), batch(18, 19)]
+    spaced = [
+        [{**row, "position": at * 100, "size": 100} for at, row in enumerate(own)]
+        for own in (one, other)
+    ]
+    assert starts(*spaced, compacted=True, parts_at=NOWHERE) == [[0], [0]]
+    assert starts(*spaced, compacted=True, parts_at=NOWHERE, offsets=[9]) == [[0, 8, 10], [0, 10]]
+    assert starts(*spaced, compacted=True, parts_at=10) == [[0, 10, 18], [0, 10, 18]]
+    spaced[1][3]["crc"] = 5
+    assert starts(*spaced, compacted=True, parts_at=NOWHERE) == [[0, 18], [0, 18]]
 
 
 def test_where_a_copy_has_an_offset_twice_each_batch_is_a_row() -> None:

@@ -27,7 +27,7 @@ KEY = ("orders", 0)
 def test_any_split_into_segments_windows_and_parts_gives_what_the_whole_gives(
     data: st.DataObject,
 ) -> None:
-    made = data.draw(partitions())
+    made = data.draw(partitions(compacted=data.draw(st.booleans())))
     known = {KEY: made.metadata}
     trace = data.draw(st.none() | produced(made))
     (whole,) = check_partitions(made.rows, trace, known, now_ms=NOW_MS)
