@@ -46,6 +46,12 @@ def _remove_batch(path: Path, number: int) -> None:
     path.write_bytes(data[:position] + data[position + header.size :])
 
 
+def _append_head(path: Path, source: Path, number: int) -> None:
+    """Write the first batches of a segment at the end of a segment once more."""
+    position, _ = damage.batches(source)[number]
+    path.write_bytes(path.read_bytes() + source.read_bytes()[:position])
+
+
 def _base_offset(path: Path, number: int, offset: int) -> None:
     position, _ = damage.batches(path)[number]
     damage.overwrite(path, position, struct.pack(">q", offset))
@@ -240,6 +246,20 @@ DAMAGES: Final[tuple[Damage, ...]] = (
         do=lambda to: damage.write_twice(to.segments()[0]),
         rule="contiguous-offsets",
         cause="a batch from offset 9 on follows one that ends at 11",
+        alone=Severity.DAMAGE,
+    ),
+    Damage(
+        name="stretch-twice",
+        do=lambda to: _append_head(to.segments()[0], to.segments()[0], 2),
+        rule="contiguous-offsets",
+        cause="a batch from offset 0 on follows one that ends at 11",
+        alone=Severity.DAMAGE,
+    ),
+    Damage(
+        name="segments-overlap",
+        do=lambda to: _append_head(to.segments()[0], to.segments()[1], 2),
+        rule="contiguous-offsets",
+        cause="the segment from offset 0 on has offsets 12 to 17, and the next one begins at 12",
         alone=Severity.DAMAGE,
     ),
     Damage(

@@ -11,7 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.batch_arrays import UNTRUSTED_PROBLEMS, Batches, BoolArray, batches_of
+from fencepost.pipeline.audit.batch_arrays import (
+    UNTRUSTED_PROBLEMS,
+    Batches,
+    BoolArray,
+    batches_of,
+    gaps,
+)
 from fencepost.pipeline.audit.partition_logs import (
     MisplacedBatch,
     by_segment_id,
@@ -80,31 +86,46 @@ def _in_order(
     ended = np.append(batches.segment[0], batches.last[:-1] + 1)
     expected = np.maximum(ended, batches.segment)
     back = batches.base < expected
-    gap = batches.base > ended
-    missing = gap & ~_behind(batches, damaged)
-    for number in np.flatnonzero(back | (missing & (not compacted))).tolist():
+    missing = (batches.base > ended) & ~_behind(batches, damaged) & (not compacted)
+    # Where batches are out of order, what seems to be missing may be elsewhere in the log.
+    held = batches.by_offset().spans if missing.any() else []
+    for number in np.flatnonzero(back | missing).tolist():
         base, end = int(batches.base[number]), int(ended[number])
         segment = int(batches.segment[number])
+        spans, at = [(min(base, end), max(base, end))], number
         if begins[number] and base < segment:
             message = f"a batch from offset {base} on lies in the segment from {segment} on"
         elif base > end:
-            message = f"offsets {end} to {base - 1} are missing"
+            spans, message = gaps(held, end, base), "offsets {} to {} are missing"
+        elif begins[number]:
+            at = _first_beyond(batches, number)
+            message = (
+                f"the segment from offset {batches.segment[at]} on has offsets {base} to "
+                f"{end - 1}, and the next one begins at {segment}"
+            )
         else:
             message = f"a batch from offset {base} on follows one that ends at {end - 1}"
-        yield Violation(
-            rule=NAME,
-            topic=evidence.topic,
-            partition=evidence.partition,
-            message=message,
-            broker=broker,
-            place=Place.TIER if broker is None else Place.LOG,
-            segment=segment,
-            position=int(batches.position[number]),
-            offset=min(base, end),
-            end_offset=max(base, end),
-            epoch=int(batches.epoch[number]),
-            missing=Missing.FROM_COPY if base > end else None,
-        )
+        for start, behind in spans:
+            yield Violation(
+                rule=NAME,
+                topic=evidence.topic,
+                partition=evidence.partition,
+                message=message.format(start, behind - 1),
+                broker=broker,
+                place=Place.TIER if broker is None else Place.LOG,
+                segment=int(batches.segment[at]),
+                position=int(batches.position[at]),
+                offset=start,
+                end_offset=behind,
+                epoch=int(batches.epoch[at]),
+                missing=Missing.FROM_COPY if base > end else None,
+            )
+
+
+def _first_beyond(batches: Batches, number: int) -> int:
+    """The first batch of the segment before that has offsets of a batch, which begins a segment."""
+    own = batches.segment[:number] == batches.segment[number - 1]
+    return int(np.flatnonzero(own & (batches.last[:number] >= batches.base[number]))[0])
 
 
 def _behind(batches: Batches, damaged: list[tuple[int, int]]) -> BoolArray:

@@ -129,6 +129,10 @@ def _twice(rows: list[Row], at: int) -> None:
     rows.insert(at, dict(rows[at]))
 
 
+def _again(rows: list[Row], at: int) -> None:
+    rows[at:at] = [dict(row) for row in rows[max(at - 4, 0) : at]]
+
+
 def _swapped(rows: list[Row], at: int) -> None:
     rows[at : at + 2] = rows[at : at + 2][::-1]
 
@@ -143,6 +147,7 @@ HARMS: Final[tuple[_Harm, ...]] = (
     _cut,
     _beheaded,
     _twice,
+    _again,
     _swapped,
 )
 
