@@ -22,6 +22,7 @@ from fencepost.pipeline.audit.scan_tasks import scan_share
 from fencepost.pipeline.audit.source_listing import SourceListing, one_a_task
 from fencepost.pipeline.audit.spark_task import WITHOUT_PARTITION
 from fencepost.pipeline.audit.state.kept_segments import KEPT
+from fencepost.pipeline.audit.trace_rows import slimmed
 from fencepost.pipeline.datasource.schemas import TRACES
 from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.pipeline.datasource.trace_files import read_trace_file
@@ -143,14 +144,15 @@ def _traces(options: AuditOptions, listing: SourceListing, buckets: int) -> Data
     from pyspark.sql.functions import expr
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    topics = frozenset(options.topics) or None
+    topics, with_histories = frozenset(options.topics) or None, options.with_histories
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_loaded_modules()
         for batch in batches:
             for row in metadata_rows.from_arrow(batch):
                 assert isinstance(row.value, FoundTraceFile), "no others are asked for"
-                yield from read_trace_file(row.value.file, topics)
+                for rows in read_trace_file(row.value.file, topics):
+                    yield slimmed(rows, all_of_followers=with_histories)
 
     files = one_a_task(listing.rows(FoundTraceFile), listing.count(FoundTraceFile))
     rows = files.mapInArrow(read, from_arrow_schema(TRACES))

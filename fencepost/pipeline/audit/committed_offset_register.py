@@ -31,6 +31,10 @@ _DEFAULT_RETENTION_MINUTES: Final = 7 * 24 * 60
 _COORDINATOR_PARTITIONS: Final = "offsets.topic.num.partitions"
 _DEFAULT_COORDINATOR_PARTITIONS: Final = 50
 _MINUTE_MS: Final = 60_000
+_COLUMNS: Final = (
+    *("api", "version", "number", "newest", "line", "time_ms", "answered_ms"),
+    *("broker", "error", "offset", "epoch"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +179,7 @@ def committed_offset_registers(
     deleted = _deleted_groups(evidence)
     committed = rows.filter(pc.is_in(rows["api"], pa.array(_FIRST_WITH_EPOCH)))
     for group in sorted(pc.unique(committed["group"]).drop_null().to_pylist()):
-        found = rows.filter(pc.equal(rows["group"], group)).to_pylist()
+        found = rows.filter(pc.equal(rows["group"], group)).select(_COLUMNS).to_pylist()
         yield CommittedOffsetRegister(
             group=group,
             incarnation=incarnation,

@@ -134,7 +134,8 @@ class PartitionEvidence:
     batches: pa.Table
     """`BATCHES`, by place, broker, segment and position; some may be windows (`condensed`)."""
     traces: pa.Table | None
-    """`TRACES` of this partition and of no partition at all, by line; None without a trace."""
+    """`TRACES` of this partition and of no partition at all; None without a trace. Events are by
+    line, and so are exchanges."""
     folds: Mapping[SegmentKey, SegmentFolds] = field(default_factory=dict)
     """What the batches of segments say of producers, where it was folded when they were read."""
 

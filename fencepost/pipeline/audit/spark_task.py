@@ -6,7 +6,7 @@ same for Arrow tables.
 
 import traceback
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -46,7 +46,9 @@ from fencepost.pipeline.audit.rule import (
 )
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.suppressions import Suppression, reason_of
+from fencepost.pipeline.audit.trace_rows import rows_where
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
+from fencepost.pipeline.datasource.trace_files import EXCHANGE
 
 MAX_LISTED: Final = 10_000
 """Findings of a rule in a partition that are listed; all are counted."""
@@ -129,7 +131,7 @@ def partition_evidence(
     without_partition = None if traces is None else _events_without_partition(traces)
     rows, folds = split_folds(batches)
     batches_by_partition = _split(rows, _BATCH_ORDER)
-    traces_by_partition = {} if traces is None else _split(traces, ("line",))
+    traces_by_partition = {} if traces is None else _split(traces, ("line",), _is_exchange)
     # Rows from Spark have a column more, and those of no partition are joined to these.
     no_traces = (TRACES if traces is None else traces.schema).empty_table()
     no_batches = BATCHES.empty_table()
@@ -282,28 +284,44 @@ def _events_without_partition(traces: pa.Table) -> pa.Table:
 
 
 def _with_events(own: pa.Table, without_partition: pa.Table, topic: str) -> pa.Table:
-    """The rows of a partition and the events of none that may concern it, by line."""
+    """The rows of a partition and the events of none that may concern it: events, then exchanges.
+
+    :param own: Events, then exchanges, each by line.
+    """
     mine = pc.fill_null(pc.equal(without_partition["topic"], topic), fill_value=True)
     events = without_partition.filter(mine)
     if not events.num_rows:
         return own
-    joined = pa.concat_tables((own, events))
-    return joined.take(pc.sort_indices(joined, sort_keys=[("line", "ascending")]))
+    is_exchange = _is_exchange(own)
+    events = pa.concat_tables((rows_where(own, pc.invert(is_exchange)), events))
+    events = events.take(pc.sort_indices(events, sort_keys=[("line", "ascending")]))
+    return pa.concat_tables((events, rows_where(own, is_exchange)))
 
 
-def _split(table: pa.Table, order: tuple[str, ...]) -> dict[TopicPartition, pa.Table]:
+def _is_exchange(traces: pa.Table) -> pa.ChunkedArray:
+    return pc.equal(traces["kind"], EXCHANGE)
+
+
+def _split(
+    table: pa.Table,
+    order: tuple[str, ...],
+    is_behind: Callable[[pa.Table], pa.ChunkedArray] | None = None,
+) -> dict[TopicPartition, pa.Table]:
     """The rows of each partition, those of none left out.
 
     :param order: Columns that the rows of a partition are sorted by; null comes first.
+    :param is_behind: Tells which rows of a partition come behind all others.
     """
-    rows = table.filter(
-        pc.and_(pc.is_valid(table["topic"]), pc.is_valid(table["partition"]))
-    ).combine_chunks()
+    rows = rows_where(table, pc.and_(pc.is_valid(table["topic"]), pc.is_valid(table["partition"])))
+    rows = rows.combine_chunks()
     if not rows.num_rows:
         return {}
     columns = [_ranks(rows[name]) for name in ("topic", "partition", *order)]
+    if is_behind is not None:
+        columns.insert(2, is_behind(rows).to_numpy().astype(np.int64))
     by = np.lexsort(columns[::-1])
-    rows = rows.take(by)
+    if (np.diff(by) < 0).any():
+        rows = rows.take(by)
     topics, partitions = columns[0][by], columns[1][by]
     changes = np.flatnonzero((np.diff(topics) != 0) | (np.diff(partitions) != 0)) + 1
     edges = [0, *changes.tolist(), rows.num_rows]

@@ -9,7 +9,7 @@ one is below `number` of the other. The same holds of events. Everything else wa
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from fencepost.broker.core.events import OTHER_RESOURCES, Kind
 from fencepost.pipeline.audit.cluster_metadata import PartitionIncarnation
+from fencepost.pipeline.audit.trace_rows import rows_where
 from fencepost.pipeline.datasource.trace_files import (
     COORDINATOR_CHANGED,
     COORDINATOR_WIPED,
@@ -98,17 +99,25 @@ class TopicIncarnation:
     cluster: PartitionIncarnation | None = None
     """What the cluster metadata say of it; None where they say nothing."""
 
-    def exchanges(self, *apis: str) -> pa.Table:
-        """Exchanges of some APIs."""
-        return self.rows.filter(pc.is_in(self.rows["api"], pa.array(apis, pa.string())))
+    def exchanges(self, *apis: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Exchanges of some APIs.
 
-    def succeeded(self, *apis: str) -> pa.Table:
+        :param columns: Which are wanted; None: all.
+        """
+        return rows_where(self._selected(columns), self._is_of(apis))
+
+    def succeeded(self, *apis: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Those that were answered without an error."""
-        rows = self.exchanges(*apis)
         succeeded = pc.and_(
-            pc.is_valid(rows["answered_ms"]), pc.equal(rows["error"], ErrorCode.NONE)
+            pc.is_valid(self.rows["answered_ms"]), pc.equal(self.rows["error"], ErrorCode.NONE)
         )
-        return rows.filter(pc.fill_null(succeeded, fill_value=False))
+        return rows_where(self._selected(columns), pc.and_(self._is_of(apis), succeeded))
+
+    def _selected(self, columns: Sequence[str] | None) -> pa.Table:
+        return self.rows if columns is None else self.rows.select(columns)
+
+    def _is_of(self, apis: Sequence[str]) -> pa.ChunkedArray:
+        return pc.is_in(self.rows["api"], pa.array(apis, pa.string()))
 
     @cached_property
     def leader_terms(self) -> tuple[LeaderTerm, ...]:
@@ -276,11 +285,12 @@ class _IncarnationSpan:
 def incarnations(traces: pa.Table, topic: str, partition: int) -> Iterator[TopicIncarnation]:
     """Every incarnation of a partition, in order; one at least.
 
-    :param traces: `TRACES` of the partition and of no partition at all, by line.
+    :param traces: `TRACES` of the partition and of no partition at all; events are by line, and so
+        are exchanges.
     """
     happenings = tuple(_trace_events(traces))
     is_exchange = pc.equal(traces["kind"], EXCHANGE)
-    exchanges = traces.filter(pc.and_(is_exchange, pc.is_valid(traces["partition"])))
+    exchanges = rows_where(traces, pc.and_(is_exchange, pc.is_valid(traces["partition"])))
     spans = list(_spans(happenings))
     for span, next_span in pairwise([*spans, None]):
         assert span is not None, "it is the last that has none behind it"
@@ -347,7 +357,7 @@ def _within(
     brokers = exchanges["broker"].to_numpy()
     for broker, until in _unreachable_brokers(events, span.line).items():
         found &= (brokers != broker) | (lines >= until)
-    return exchanges.filter(pa.array(found))
+    return rows_where(exchanges, pa.array(found))
 
 
 def _unreachable_brokers(events: Iterable[TraceEvent], line: int) -> dict[int, int]:

@@ -92,7 +92,7 @@ def test_batches_come_by_place_broker_segment_and_position(rules: Rules) -> None
     assert pa.concat_tables(each.batches for each in rules.seen) == ordered
 
 
-def test_what_is_of_no_partition_concerns_each(rules: Rules) -> None:
+def test_what_is_of_no_partition_concerns_each_and_exchanges_come_behind(rules: Rules) -> None:
     rows = traces(
         event("broker_changed", state="killed"),
         {"api": "Fetch"},
@@ -111,9 +111,9 @@ def test_what_is_of_no_partition_concerns_each(rules: Rules) -> None:
         if each.traces is not None
     }
     assert lines == {
-        ("orders", 0): [1, 2, 3, 4, 9],
+        ("orders", 0): [1, 3, 4, 2, 9],
         ("orders", 1): [1, 3, 4, 6],
-        ("other", 0): [1, 4, 7, 8],
+        ("other", 0): [1, 4, 8, 7],
     }
     assert [each.summary.trace_rows for each in found] == [2, 1, 1]
 

@@ -188,7 +188,7 @@ def acknowledged_batches(evidence: PartitionEvidence) -> TracedBatches:
     incarnation = evidence.last_incarnation
     if incarnation is None:
         return NO_BATCHES
-    rows = incarnation.succeeded("Produce")
+    rows = incarnation.succeeded("Produce", columns=("acks", "offset", "batches"))
     traced = traced_batches_of(rows.filter(pc.equal(rows["acks"], _ACKS_ALL)))
     traced = traced.select(traced.is_appended_as_sent)
     columns = np.stack((traced.base, traced.last, traced.epoch, traced.crc), axis=1)

@@ -42,7 +42,7 @@ def acknowledged_batches(incarnation: TopicIncarnation) -> BatchKeys:
     Batches are left out of which the trace does not tell where they were appended: those that a
     producer sent again, and those that were converted.
     """
-    rows = incarnation.succeeded("Produce")
+    rows = incarnation.succeeded("Produce", columns=("acks", "offset", "batches"))
     traced = traced_batches_of(rows.filter(pc.equal(rows["acks"], _ACKS_ALL)))
     traced = traced.select(traced.is_appended_as_sent)
     return _keys(traced.base, traced.last, traced.crc)

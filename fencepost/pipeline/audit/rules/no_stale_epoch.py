@@ -6,7 +6,7 @@ when an election reached it: from one that it gave before the request, or from t
 """
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
-from fencepost.pipeline.audit.batch_arrays import Int64Array, traced_batches_of
+from fencepost.pipeline.audit.batch_arrays import BoolArray, Int64Array, traced_batches_of
 from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.audit.rules.latest_never_back import LATEST
 from fencepost.pipeline.audit.timeline import TopicIncarnation
@@ -22,13 +22,17 @@ from fencepost.pipeline.datasource.trace_exchanges import CLIENT_REPLICA_ID
 
 NAME: Final = "no-stale-epoch"
 _CHECKED: Final = ("Fetch", "ListOffsets", "OffsetForLeaderEpoch")
+_COLUMNS: Final = (
+    *("api", "broker", "replica_id", "number", "newest", "line", "time_ms", "session_id"),
+    *("current_leader_epoch", "fetch_offset", "timestamp", "offset", "epoch", "batches"),
+)
 _NONE: Final = -1
 
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Every success under an epoch that the broker knew to be another."""
     for incarnation in evidence.incarnations:
-        rows = incarnation.succeeded("Produce", *_CHECKED)
+        rows = incarnation.succeeded("Produce", *_CHECKED, columns=_COLUMNS)
         if not rows.num_rows:
             continue
         requested, shown = _requested_epochs(rows), _shown_epochs(rows)
@@ -38,19 +42,27 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
 
 def _requested_epochs(rows: pa.Table) -> Int64Array:
     """The epoch of each request; within a fetch session it is sent once."""
-    requested = pc.fill_null(rows["current_leader_epoch"], _NONE).to_numpy().copy()
+    requested: Int64Array = pc.fill_null(rows["current_leader_epoch"], _NONE).to_numpy().copy()
     is_silent = pc.and_(pc.is_null(rows["fetch_offset"]), pc.equal(rows["api"], "Fetch"))
-    sessions = list(zip(rows["broker"].to_pylist(), rows["session_id"].to_pylist(), strict=True))
-    by_session: dict[tuple[int, int], int] = {}
-    silent = is_silent.to_numpy()
     fetches = np.flatnonzero(pc.is_valid(rows["session_id"]).to_numpy())
-    numbers = rows["number"].to_numpy()
-    for index in fetches[np.argsort(numbers[fetches], kind="stable")].tolist():
-        if silent[index]:
-            requested[index] = by_session.get(sessions[index], _NONE)
-        else:
-            by_session[sessions[index]] = int(requested[index])
-    found: Int64Array = requested
+    brokers, sessions, numbers = (
+        rows[name].to_numpy()[fetches] for name in ("broker", "session_id", "number")
+    )
+    order = np.lexsort((numbers, sessions, brokers))
+    in_order, silent = fetches[order], is_silent.to_numpy()[fetches[order]]
+    begins = _changes(brokers[order]) | _changes(sessions[order])
+    # The last before each that says an epoch, in its session.
+    at = np.arange(len(order))
+    said = np.maximum.accumulate(np.where(silent, _NONE, at))
+    known = said >= np.maximum.accumulate(np.where(begins, at, 0))
+    epochs = np.where(known, requested[in_order[said]], _NONE)
+    requested[in_order[silent]] = epochs[silent]
+    return requested
+
+
+def _changes(column: Int64Array) -> BoolArray:
+    """Of each whether it is another than the one before it."""
+    found: BoolArray = np.append(True, column[1:] != column[:-1])[: len(column)]
     return found
 
 
@@ -94,10 +106,9 @@ def _by_others(
     brokers = rows["broker"].to_numpy()
     starts = _starts(incarnation, rows)
     order = np.lexsort((rows["newest"].to_numpy(), starts, brokers))
-    keys = list(zip(brokers[order].tolist(), starts[order].tolist(), strict=True))
-    for _, group in groupby(range(len(order)), key=lambda at: keys[at]):
-        indexes = order[list(group)]
-        yield from _of_one_start(incarnation, rows, indexes, requested, known)
+    begins = np.flatnonzero(_changes(brokers[order]) | _changes(starts[order])).tolist()
+    for first, behind in pairwise([*begins, len(order)]):
+        yield from _of_one_start(incarnation, rows, order[first:behind], requested, known)
 
 
 def _of_one_start(
