@@ -31,7 +31,12 @@ from fencepost.pipeline.audit.condensed.compacted_copies import (
     ends_of,
     epochs_part_at,
 )
-from fencepost.pipeline.audit.condensed.reread_batches import Interest, first_difference, runs_of
+from fencepost.pipeline.audit.condensed.reread_batches import (
+    Interest,
+    Stretches,
+    first_difference,
+    runs_of,
+)
 from fencepost.pipeline.audit.condensed.unclear_windows import (
     MAX_OFFSET,
     NO_BATCHES,
@@ -219,12 +224,13 @@ class _Reread:
         is_new = np.zeros(rows.num_rows, bool)
         is_new[beside : len(self.logs)] = True
         batches, copy = batches_of(rows), copy_numbers(rows, np.zeros(rows.num_rows, np.int64))
-        order = np.lexsort((batches.base, copy))
+        stretches = Stretches.of(batches, copy)
+        order = stretches.order
         batches, is_new = batches.select(order), is_new[order]
         reached, stop = bounds
         reaches_beyond = is_new & ((batches.base < reached) | (batches.last >= stop))
         parts_at = min(self.parts_at, int(batches.base[reaches_beyond].min(initial=NOWHERE)))
-        runs = runs_of(batches, copy[order], ~is_new | reaches_beyond, interest, parts_at)
+        runs = runs_of(batches, stretches, ~is_new | reaches_beyond, interest, parts_at)
         self.parts_at = runs.parts_at
         numbers = np.flatnonzero(is_new)
         firsts = np.flatnonzero(runs.begins[numbers])

@@ -6,6 +6,9 @@ copies. Batches that follow on one another are one row where each is in the same
 other copy: the other copy has the same batch, it has another one there, or it has nothing there.
 Rows of all copies begin at the same offsets, so that the same batches are the same windows.
 
+A stretch of a copy that goes back to offsets which the copy has already is put to the others as if
+it were a copy of its own.
+
 Of compacted copies that have not parted yet (`compacted_copies`) one may lack batches, and records
 of batches, that another has. There it is enough to know that they agree: batches are one row
 whatever is missing between them, and such a row agrees with whatever another copy has.
@@ -16,7 +19,7 @@ The number of rows goes by how often copies part and come together, and not by t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +30,8 @@ from fencepost.pipeline.audit.condensed.compacted_copies import EVERYWHERE, NOWH
 _ABSENT, _SAME, _CLEANED, _OTHER, _OTHER_OF_BASE = range(5)
 """What another copy has where a batch is: nothing, the same, what a cleaner has left of the same or
 was left of here, another one, another one that begins there."""
+_MAX_REPEATED: Final = 16
+"""How often copies may go back to offsets that they have: each stretch is put to each other."""
 _KEY: Final = np.dtype([(name, np.int64) for name in ("base", "last", "epoch", "crc")])
 
 
@@ -49,32 +54,63 @@ class Runs:
     """Which batches are a row together."""
 
     begins: BoolArray
-    """Of each whether it begins a row; all do where a copy has an offset twice."""
+    """Of each whether it begins a row; all do where copies go back too often."""
     agrees: BoolArray
     """Of each whether no copy has parted from another up to its end, if they are compacted."""
     parts_at: int
     """From which offset on copies are put to each other by batch."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stretches:
+    """Batches of copies as stretches in which offsets rise; where they go back, another begins."""
+
+    order: Int64Array
+    """Their numbers, by stretch and offset."""
+    stretch: Int64Array
+    """Of each in that order the number of its stretch."""
+    copy: Int64Array
+    """Of each in that order the number of its copy."""
+
+    @classmethod
+    def of(cls, batches: Batches, copy: Int64Array) -> Self:
+        """Those of some batches, in any order.
+
+        :param copy: Of each the number of the copy that it is in.
+        """
+        order = np.lexsort((batches.position, batches.segment, copy))
+        base, last, copy = batches.base[order], batches.last[order], copy[order]
+        goes_back = np.append(False, base[1:] <= last[:-1])[: len(order)]
+        return cls(order=order, stretch=np.cumsum(_changes(copy) | goes_back), copy=copy)
+
+
 def runs_of(
-    batches: Batches, copy: Int64Array, keeps_row: BoolArray, interest: Interest, parts_at: int
+    batches: Batches,
+    stretches: Stretches,
+    keeps_row: BoolArray,
+    interest: Interest,
+    parts_at: int,
 ) -> Runs:
     """Find out which batches are a row together.
 
-    :param batches: Of all copies, by copy and offset.
-    :param copy: Of each batch the number of the copy that it is in.
+    :param batches: Of all copies, in the order of the stretches, as what follows.
     :param keeps_row: Of each whether it is a row of its own in any case.
     :param parts_at: From which offset on copies are put to each other by batch at the latest.
     """
-    follows = np.append(False, copy[1:] == copy[:-1])[: len(copy)]
-    if (follows[1:] & (batches.base[1:] <= batches.last[:-1])).any():
-        return Runs(
-            begins=np.ones(len(batches), bool),
-            agrees=np.zeros(len(batches), bool),
-            parts_at=min(parts_at, int(batches.base.min())),
-        )
+    stretch = stretches.stretch
+    follows = ~_changes(stretch)
+    owners = stretches.copy[~follows]
+    if len(owners) > len(np.unique(owners)):
+        parts_at = min(parts_at, int(batches.base.min()))
+    if len(owners) > len(np.unique(owners)) + _MAX_REPEATED:
+        none = np.zeros(len(batches), bool)
+        return Runs(begins=~none, agrees=none, parts_at=parts_at)
     is_acknowledged, is_odd = _acknowledged(batches, interest.acknowledged)
-    relations = _relations(batches, copy, by_base=interest.compacted)
+    relations = _relations(batches, stretch, by_base=interest.compacted)
+    for owner, relation in zip(owners, relations, strict=True):
+        # Which of two batches a copy has at an offset is told where they are the same.
+        others = (stretches.copy == owner) & (relation > _SAME)
+        is_odd |= others
     for relation in relations:
         parts_at = min(parts_at, int(batches.base[relation >= _OTHER].min(initial=parts_at)))
     agrees: BoolArray = batches.last < parts_at

@@ -14,14 +14,13 @@ import pytest
 from fencepost.pipeline.audit.batch_arrays import (
     Batches,
     BoolArray,
-    Int64Array,
     batches_of,
     traced_batches_of,
 )
 from fencepost.pipeline.audit.condensed import refinement
 from fencepost.pipeline.audit.condensed.compacted_copies import EVERYWHERE, NOWHERE
 from fencepost.pipeline.audit.condensed.refinement import refine
-from fencepost.pipeline.audit.condensed.reread_batches import Interest, Runs, runs_of
+from fencepost.pipeline.audit.condensed.reread_batches import Interest, Runs, Stretches, runs_of
 from fencepost.pipeline.audit.condensed.window_rows import WindowCondenser, plan_windows, widened
 from fencepost.pipeline.audit.rule import PartitionEvidence, PartitionMetadata
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACED_BATCH
@@ -66,7 +65,7 @@ class Rereading:
         rows = [
             each
             for each in table.to_pylist()
-            if number(window, "base_offset") <= each["base_offset"] <= number(window, "last_offset")
+            if 0 <= each["position"] - number(window, "position") < number(window, "size")
         ]
         self.batches += len(rows)
         return widened(self._table(rows))
@@ -210,10 +209,14 @@ def test_few_batches_are_in_memory_at_a_time(count: int, monkeypatch: pytest.Mon
     together: list[int] = []
 
     def counted(
-        batches: Batches, copy: Int64Array, keeps_row: BoolArray, interest: Interest, parts_at: int
+        batches: Batches,
+        stretches: Stretches,
+        keeps_row: BoolArray,
+        interest: Interest,
+        parts_at: int,
     ) -> Runs:
         together.append(len(batches))
-        return runs_of(batches, copy, keeps_row, interest, parts_at)
+        return runs_of(batches, stretches, keeps_row, interest, parts_at)
 
     monkeypatch.setattr(refinement, "runs_of", counted)
     Rereading(log(count), log(count, 3, 2, crc=5)).rows()
@@ -241,7 +244,9 @@ def starts(
         refused=np.zeros(0, np.int64),
         compacted=compacted,
     )
-    runs = runs_of(batches, copy, np.zeros(len(batches), bool), interest, parts_at)
+    stretches = Stretches.of(batches, copy)
+    batches, copy = batches.select(stretches.order), stretches.copy
+    runs = runs_of(batches, stretches, np.zeros(len(batches), bool), interest, parts_at)
     return [batches.base[runs.begins & (copy == each)].tolist() for each in range(len(copies))]
 
 
@@ -298,7 +303,37 @@ def test_compacted_copies_that_agree_are_cut_where_they_part_or_are_asked_for() 
     assert starts(*spaced, compacted=True, parts_at=NOWHERE) == [[0, 18], [0, 18]]
 
 
-def test_where_a_copy_has_an_offset_twice_each_batch_is_a_row() -> None:
-    twice = [*log(6), *log(6)[1:2]]
-    twice.sort(key=lambda row: number(row, "base_offset"))
-    assert starts(log(6), twice) == [[0, 2, 4], [0, 2, 2, 4]]
+def again(rows: Sequence[Row], start: int, end: int, **other: object) -> list[Row]:
+    """A log with a stretch of it once more at its end."""
+    behind = max(number(row, "position") + number(row, "size") for row in rows)
+    return [
+        *rows,
+        *(
+            {**row, "position": behind + 200 * at, **other}
+            for at, row in enumerate(rows[start:end])
+        ),
+    ]
+
+
+def test_a_stretch_that_a_copy_has_twice_is_a_row_each_time() -> None:
+    assert starts(log(20), again(log(20), 2, 5)) == [[0, 4, 10], [0, 4, 10, 4]]
+
+
+def test_where_a_copy_has_another_batch_at_the_same_offset_each_is_a_row() -> None:
+    found = starts(log(20), again(log(20), 2, 5, crc=3))
+    assert found == [[0, 4, 6, 8, 10], [0, 4, 6, 8, 10, 4, 6, 8]]
+
+
+def test_where_a_copy_goes_back_again_and_again_each_batch_is_a_row() -> None:
+    back = log(80)
+    for _ in range(20):
+        back = again(back, 2, 3)
+    assert starts(back, log(80))[1] == [*range(0, 80, 2)]
+
+
+def test_a_stretch_that_a_copy_has_twice_is_few_rows() -> None:
+    def rows(count: int) -> int:
+        twice = [{**row, "broker": 2} for row in again(log(count), 0, count // 2)]
+        return Rereading(log(count), twice).rows()
+
+    assert rows(MANY) - rows(FEW) <= 3 * (MANY - FEW) / 64 + 1
