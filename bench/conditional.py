@@ -194,7 +194,7 @@ def _handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | 
     ]
     if request.acks == 0:
         return HANG_UP if any(each.response.error_code for each in outcomes) else None
-    pending = [each.appended for each in outcomes if each.appended and not each.appended.settle()]
+    pending = [each.appended for each in outcomes if each.appended and not each.appended.is_settled]
     assert not pending
     return _respond(ctx, outcomes)
 

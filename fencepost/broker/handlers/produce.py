@@ -154,7 +154,7 @@ def _append(ctx: Context, request: ProduceRequest, verified: Verified) -> _Outco
         outcomes = [_refuse_late(ctx, outcome, ctx.refusal) for outcome in outcomes]
     if request.acks == 0:
         return HANG_UP if any(o.response.error_code for o in outcomes) else None
-    pending = [o.appended for o in outcomes if o.appended and not o.appended.settle()]
+    pending = [o.appended for o in outcomes if o.appended and not o.appended.is_settled]
     if request.acks != ALL or not pending:
         return _respond(ctx, outcomes)
     return _wait(ctx, request.timeout_ms, outcomes, pending)

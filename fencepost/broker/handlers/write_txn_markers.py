@@ -18,7 +18,7 @@ from fencepost.broker.core.outcomes import gather_responses, respond_after
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.handlers.context import Context
-from fencepost.broker.produce.append import PendingAppend
+from fencepost.broker.produce.append import PendingAppend, pending_append
 from fencepost.broker.produce.markers import append_marker
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.write_txn_markers import (
@@ -77,7 +77,7 @@ def _wait_for_others(
         for topics in outcomes.values()
         for partitions in topics.values()
         for outcome in partitions.values()
-        if isinstance(outcome, PendingAppend) and not outcome.settle()
+        if isinstance(outcome, PendingAppend) and not outcome.is_settled
     ]
     return _wait(ctx, outcomes, pending) if pending else _respond(outcomes)
 
@@ -121,7 +121,7 @@ def _append(
     if topic == OFFSETS_TOPIC:
         return ctx.broker.coordinator.complete_transaction(index, marker)
     offset = append_marker(replica, marker, now_ms=ctx.wall_ms)
-    return offset if isinstance(offset, ErrorCode) else PendingAppend(replica, offset + 1)
+    return offset if isinstance(offset, ErrorCode) else pending_append(replica, offset)
 
 
 def _wait(

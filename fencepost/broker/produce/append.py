@@ -94,6 +94,16 @@ class PendingAppend(Struct, eq=False):
         return _NONE if replica.high_watermark >= self.next_offset else None
 
 
+def pending_append(replica: Replica, last_offset: int) -> PendingAppend:
+    """The wait for records that were appended just now; it may have settled already.
+
+    :param last_offset: Of them, inclusive.
+    """
+    pending = PendingAppend(replica, last_offset + 1)
+    pending.settle()
+    return pending
+
+
 class PartitionOutcome(Struct, frozen=True):
     """One partition's answer, and what it still waits for."""
 
@@ -269,7 +279,7 @@ def _outcome(
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
-    waits = PendingAppend(replica, result.last_offset + 1) if acks == ALL else None
+    waits = pending_append(replica, result.last_offset) if acks == ALL else None
     return PartitionOutcome(topic, topic_id, response, waits)
 
 
