@@ -15,7 +15,7 @@ import pyarrow as pa
 from fencepost.pipeline.audit.state.kept_segments import ScanExtent
 from fencepost.pipeline.requirements import CannotRunError
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of the state, in each row of `RUN_SCHEMA`. Another one where `KEPT`, the summaries in it, or what
 a scan makes of the same bytes are others: what was kept before is of no use then. The test
 ``tests/pipeline/audit/state/test_format.py`` has a digest of all of these for each number."""

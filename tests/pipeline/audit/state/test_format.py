@@ -32,7 +32,7 @@ from tests.harness.records import TIMESTAMP
 from tests.harness.records import batch as batch_of
 from tests.pipeline.datasource.segments import write
 
-DIGESTS: Final = {1: "7db990f3be72dd85"}
+DIGESTS: Final = {1: "7db990f3be72dd85", 2: "dc7d534466c72ca8"}
 """Of each format. Where that of the newest one changes, raise `FORMAT`, and add the digest here."""
 BASE: Final = 1000
 PRODUCERS: Final = 3
