@@ -322,7 +322,10 @@ class TieredReplica:
         unreferenced = remote_retention.unreferenced_segments(
             self.segments, log.epoch_entries(), log.log_start_offset
         )
-        for segment in dict.fromkeys([*oldest.segments, *unreferenced]):
+        doomed = dict.fromkeys([*oldest.segments, *unreferenced])
+        # Of those that overlap the shorter ones first: a leader that is elected meanwhile, and does
+        # not know yet where its log begins now, finds no gap before its local log.
+        for segment in sorted(doomed, key=lambda each: each.end_offset):
             yield from self._remove(segment)
             self._emit_segment(Kind.SEGMENT_EXPIRED, segment)
 
