@@ -82,7 +82,7 @@ class PartitionAppend(Struct, frozen=True, kw_only=True):
         code = self.outcome.response.error_code
         if code or self.outcome.appended is None:
             return ErrorCode(code)
-        self.outcome.appended.settle()  # nobody may have waited
+        self.outcome.appended.settle()  # it may not have been waited for
         return self.outcome.appended.error
 
     @property
