@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.transactions import transaction_partitions
 from fencepost.broker.transactions.end_transaction import TransactionEnd, decide_end
@@ -146,6 +148,8 @@ def add_partitions(
         client_version=client_version,
         now_ms=shard.scheduler.wall_ms(),
     )
+    if decision is ErrorCode.NONE and shard.has_given_up(transactional_id):
+        decision = replace(current)  # else what was given up may end the transaction by its commit
     if isinstance(decision, ErrorCode):
         return decision
     wait: Wait[ErrorCode] = Wait()
@@ -169,10 +173,13 @@ def verify_partitions(
         return dict.fromkeys(partitions, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     codes = transaction_partitions.verify(current, producer, partitions)
     committed = shard.committed.transactions.get(transactional_id)
+    other = committed
     if committed is current:
-        return codes
+        if not shard.has_given_up(transactional_id):
+            return codes
+        other = shard.latest.transactions[transactional_id]  # it may be committed at any time
     busy = ErrorCode.CONCURRENT_TRANSACTIONS
-    if committed is None:
+    if other is None:
         return dict.fromkeys(partitions, busy)
-    before = transaction_partitions.verify(committed, producer, partitions)
-    return {each: codes[each] if codes[each] is before[each] else busy for each in partitions}
+    others = transaction_partitions.verify(other, producer, partitions)
+    return {each: codes[each] if codes[each] is others[each] else busy for each in partitions}

@@ -78,15 +78,23 @@ class TransactionCoordinatorShard(CoordinatorShard[ReplayedTransactions, Transac
         Kafka resets the pending state. Else a coordinator that others have replaced, and that does
         not know it yet, would answer CONCURRENT_TRANSACTIONS for ever.
         """
-        latest = self.latest.transactions.get(transactional_id)
-        if latest is not None and latest is self._given_up.get(transactional_id):
+        if self.has_given_up(transactional_id):
             return self.committed.transactions.get(transactional_id)
-        return latest
+        return self.latest.transactions.get(transactional_id)
 
     def is_in_transition(self, transactional_id: str) -> bool:
         """Whether the id has a record that may be committed in time: others have to wait for it."""
         newest = self.find(transactional_id)
         return newest is not self.committed.transactions.get(transactional_id)
+
+    def has_given_up(self, transactional_id: str) -> bool:
+        """Whether the log has a record that was not committed in time, behind what `find` tells.
+
+        It replaces that once it is committed: an answer that depends on what `find` tells needs a
+        record of its own, which comes after it.
+        """
+        latest = self.latest.transactions.get(transactional_id)
+        return latest is not None and latest is self._given_up.get(transactional_id)
 
     def find_visible(self, transactional_id: str) -> TransactionMetadata | None:
         """An id for others than its producer: None until it is committed, and once it expires."""
