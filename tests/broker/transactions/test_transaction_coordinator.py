@@ -7,9 +7,12 @@ from collections.abc import Mapping
 import pytest
 
 from fencepost.broker.configs.config_layers import NO_CONFIGS
+from fencepost.broker.coordinator import partition_for
+from fencepost.broker.metadata.image import TRANSACTION_TOPIC
 from fencepost.broker.transactions.marker_channel import RETRY_BACKOFF_MS
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTopic
+from fencepost.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.broker.transactions.workbench import FakeLeaders, Producer
 from tests.harness.driver import Driver
 from tests.harness.driver_requests import create
@@ -232,6 +235,40 @@ def test_a_new_coordinator_sends_the_markers_of_the_decisions_that_it_finds(
     }
     assert producer.state == "CompleteCommit"
     producer.transact(2)
+
+
+def test_what_is_answered_from_a_record_before_one_that_was_given_up_is_not_undone(
+    driver: Driver,
+) -> None:
+    producer = Producer(driver)
+    producer.init(timeout_ms=5000)
+    leader, state = producer.coordinator, (TRANSACTION_TOPIC, partition_for("t", 3))
+    followers = [driver.broker(each).replica_manager for each in (1, 2, 3) if each != leader]
+
+    def hold(at: int) -> None:
+        for each in followers:
+            each.hold(*state, at)
+        driver.cluster.scheduler.run_due()
+
+    hold(driver.replica(leader, *state).log.log_end_offset)
+    partitions = (AddPartitionsToTxnTopic(name="t", partitions=(0,)),)
+    addition = producer.addition(partitions, 5)
+    successor = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=5000)
+    for name, request in (("add_partitions_to_txn", addition), ("init_producer_id", successor)):
+        given_up = driver.send(leader, name, 5, request)
+        driver.advance(6000)
+        assert given_up.done
+    hold(driver.replica(leader, *state).log.log_end_offset - 1)  # the addition is committed
+    assert producer.state == "Ongoing"
+    assert producer.verify(0) == {0: ErrorCode.CONCURRENT_TRANSACTIONS}
+    added = driver.send(leader, "add_partitions_to_txn", 5, addition)
+    assert [added.done] == [False]
+    for each in followers:
+        each.release(*state)
+    driver.cluster.scheduler.run_due()
+    assert added.done
+    assert producer.state == "Ongoing"
+    assert producer.verify(0) == {0: ErrorCode.NONE}
 
 
 def test_a_deleted_partition_keeps_no_transaction_open(
