@@ -24,10 +24,10 @@ from fencepost.protocol.messages.metadata import (
 )
 from tests.harness.batches import build
 from tests.oracle.random_requests.bounds import BOUNDS
-from tests.oracle.random_requests.messages import RandomRequest, all_names
+from tests.oracle.random_requests.messages import RandomRequest, Ref, all_names
 from tests.oracle.random_requests.pools import World
 from tests.oracle.random_requests.reasons import REASONS, reason_of
-from tests.oracle.random_requests.twins import Difference, Twins
+from tests.oracle.random_requests.twins import UNKNOWN_ID, Difference, Twins
 
 WORLD: Final = World(name="w", now_ms=1_700_000_000_000)
 EACH: Final = 40
@@ -81,6 +81,15 @@ def test_ids_may_differ_and_must_stay_what_they_are() -> None:
     assert different.path == "topics.topic_id"
     (different,) = twins.differences(topics(("a", 1)), topics(("c", 8)))
     assert different.path == "topics.name"
+
+
+def test_ids_that_both_were_told_are_the_same_in_any_order() -> None:
+    twins = Twins()
+    told = [UNKNOWN_ID, UUID(str(twins.value(Ref("topic", "never"), 0)))]
+    topics = [MetadataResponseTopic(topic_id=each) for each in told]
+    left, right = (MetadataResponse(topics=tuple(each)) for each in (topics, topics[::-1]))
+    assert [each.path for each in twins.differences(left, right)] == ["topics[order]"]
+    assert twins.differences(left, left) == []
 
 
 def test_another_order_is_told_as_one() -> None:

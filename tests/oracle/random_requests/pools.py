@@ -15,9 +15,9 @@ from tests.oracle.random_requests.bounds import BOUNDS, MAX_INT32, MAX_INT64
 from tests.oracle.random_requests.config_values import TOPIC_CONFIGS
 from tests.oracle.random_requests.messages import BatchOf, Generator, Ref, Values
 from tests.oracle.random_requests.structs import STRUCTS
+from tests.oracle.random_requests.twins import UNKNOWN_ID
 
 INTERNAL: Final = "__consumer_offsets"
-UNKNOWN_ID: Final = UUID(int=7)
 ONE_PRODUCER: Final = 1_000_000_007
 """An id that no broker has given out, of batches and markers."""
 OTHER_PRODUCER: Final = ONE_PRODUCER + 1

@@ -47,6 +47,8 @@ _RECOGNIZED: Final = frozenset(
         *("user", "entity_type", "entity_name", "transactional_id"),
     }
 )
+UNKNOWN_ID: Final = UUID(int=7)
+"""One that no cluster has given out."""
 _NOTHING: Final = (None, "", -1, 0)
 """The same in all clusters: not an id."""
 _BATCH_HEADER: Final = 61
@@ -74,6 +76,8 @@ class Twins:
         self._pairs: dict[str, list[tuple[object, object]]] = {}
         self._left: dict[tuple[str, object], object] = {}
         self._right: dict[tuple[str, object], object] = {}
+        for value in (UNKNOWN_ID, _UNKNOWN["topic"]):  # both clusters are told the same
+            self.pair("topic", value, value)
 
     def pair(self, kind: str, left: object, right: object) -> bool:
         """Whether two values may stand for the same; from then on they do."""
