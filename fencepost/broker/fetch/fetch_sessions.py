@@ -9,7 +9,8 @@ that was unused for two minutes makes room.
     (0, -1) or (x, -1)       full request without a session; x is closed
     (x, e), e > 0            incremental; e must be the one after the last
 
-A session whose last partition is forgotten is closed, and that answer has no session id.
+A session whose last partition is forgotten is closed, and that answer has no session id. As in
+Kafka it is a full one then, of what the request itself names.
 """
 
 import random
@@ -114,7 +115,7 @@ class FetchSessionCache:
         _update(session, request)
         if not session.partitions:
             del self._sessions[session.session_id]
-            return FetchPlan({})
+            return FetchPlan(requested_partitions(request))
         return FetchPlan(session.partitions, session_id=session.session_id, incremental=True)
 
     def requested(self, request: FetchRequest) -> Collection[Key]:

@@ -120,6 +120,17 @@ def test_a_partition_that_is_named_and_forgotten_is_forgotten() -> None:
     assert offsets(kept.plan(both, VERSION, 0)) == [("u", 0, 1)]
 
 
+def test_the_last_partition_that_is_named_and_forgotten_is_answered_without_a_session() -> None:
+    kept = sessions()
+    session_id = ask(kept, (0, 0), ("t", from_offset(1))).session_id
+    both = replace(
+        fetch_request(("t", from_offset(5)), session=(session_id, 1)),
+        forgotten_topics_data=(ForgottenTopic(topic="t", partitions=(0,)),),
+    )
+    plan = kept.plan(both, VERSION, 0)
+    assert (plan.session_id, plan.incremental, offsets(plan)) == (0, False, [("t", 0, 5)])
+
+
 def test_names_and_ids_are_not_mixed_within_a_session() -> None:
     kept = sessions()
     session_id = ask(kept, (0, 0)).session_id
