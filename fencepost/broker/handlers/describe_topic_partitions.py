@@ -88,7 +88,8 @@ class _Page(Struct):
         elif topic is None:
             self.topics.append(_unknown(name))
         else:
-            end = min(len(topic.partitions), first + self.left)
+            # Kafka's sum overflows: behind the largest index its cursor goes on below 0.
+            end = min(len(topic.partitions), (first + self.left + 2**31) % 2**32 - 2**31)
             described = tuple(_partition(self.broker, topic, i) for i in range(first, end))
             self.topics.append(_topic(topic, described))
             self.left -= len(described)

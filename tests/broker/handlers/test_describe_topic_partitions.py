@@ -157,6 +157,8 @@ def test_topics_that_are_not_there_take_no_room(three: Driver) -> None:
 def test_a_cursor_may_point_behind_a_topics_end_or_at_a_topic_that_went(three: Driver) -> None:
     beyond = describe(three, ["t1", "t2"], cursor=("t1", 9))
     assert [(t.name, len(t.partitions)) for t in beyond.topics] == [("t1", 0), ("t2", 3)]
+    largest = describe(three, ["t1"], limit=2, cursor=("t1", 2**31 - 1))
+    assert page(largest) == ([], ("t1", -(2**31) + 1)), "as Kafka's sum overflows"
     gone = describe(three, cursor=("t15", 1))
     assert page(gone)[0][0] == ("t2", 0)
     named = describe(three, ["t15", "t3"], cursor=("t15", 1))
