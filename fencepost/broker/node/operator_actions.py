@@ -156,7 +156,7 @@ def _reconnect(cluster: Cluster, broker: Broker, others: Collection[NodeId]) -> 
             cluster.controller.unfence(broker_id)
         else:
             cluster.send_image(broker_id)
-        broker.replica_manager.report_failures()
+        broker.replica_manager.failures.report()
         for replica in broker.replicas.values():
             broker.isr_manager.resend_lost_proposal(replica)
     for other in others:

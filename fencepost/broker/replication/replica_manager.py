@@ -8,13 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice
-from types import TracebackType
 from typing import Final
 from uuid import UUID
 
 from fencepost.broker.configs.effective_configs import TopicSettings
-from fencepost.broker.controller.requests import FailReplicas, RestoreReplicas
-from fencepost.broker.core.events import Kind
 from fencepost.broker.core.turns import TurnQueue
 from fencepost.broker.metadata.image import (
     INTERNAL_TOPICS,
@@ -25,6 +22,7 @@ from fencepost.broker.metadata.image import (
 from fencepost.broker.replication.follower.follower import Follower
 from fencepost.broker.replication.follower.steps import Hold
 from fencepost.broker.replication.node import ReplicaNode
+from fencepost.broker.replication.offline_replicas import OfflineOnFailure, OfflineReplicas
 from fencepost.broker.replication.replica import MaybeExpandIsr, NotifyFollower, Replica
 from fencepost.broker.replication.replica_alter_log_dirs import ReplicaAlterLogDirsManager
 from fencepost.broker.replication.replica_storage import ReplicaStorage, drop_in_steps
@@ -42,8 +40,6 @@ NEW_AT_ONCE: Final = 150
 comes to all brokers in the same one."""
 RESIGNED_IN_A_TURN: Final = 500
 """Replicas whose waits are answered in one turn when all topics are gone."""
-_REOPEN_AFTER_MS: Final = 1000
-"""How often replicas that lacked descriptors are tried again."""
 LeadershipListener = Callable[[Replica], None]
 
 
@@ -66,10 +62,9 @@ class ReplicaManager:
     ) -> None:
         self.replicas: dict[tuple[str, int], Replica] = {}
         """By topic and index."""
-        self.offline: dict[tuple[str, int], UUID] = {}
+        self.failures = OfflineReplicas(node, storage, self._apply_partition)
+        self.offline = self.failures.topic_ids
         """The topic ids of the replicas whose log has failed, by topic and index."""
-        self._lacking: set[tuple[str, int]] = set()
-        """The replicas among them that failed for lack of descriptors, and come back."""
         self.holds: dict[tuple[str, int], Hold] = {}
         """The partitions whose follower a test holds. A hold outlives the replica."""
         self._node = node
@@ -130,8 +125,7 @@ class ReplicaManager:
             if len(keys) == CLOSED_IN_A_TURN:
                 yield
         self._storage.on_broker_stop(crash=crash)
-        self.offline.clear()
-        self._lacking.clear()
+        self.failures.clear()
         self._settings.clear()
 
     def starting(self, image: ClusterImage) -> Iterator[None]:
@@ -207,76 +201,18 @@ class ReplicaManager:
             self._on_resigned(replica)
         self._node.remote_log_manager.stop_partition(replica)
         self._storage.abandon_log(replica)
-        self._record_offline(key, replica.topic_id, failure)
+        self.failures.add(key, replica.topic_id, failure)
         replica.failed = True
         replica.resign()
 
     def offline_on_failure(self, replica: Replica) -> AbstractContextManager[None]:
         """Take a replica offline if its log fails within the context."""
-        return _OfflineOnFailure(self, replica)
-
-    def report_failures(self) -> None:
-        """Report all offline replicas to the controller, also those that were reported before."""
-        if self.offline:
-            failed = tuple((topic, topic_id, at) for (topic, at), topic_id in self.offline.items())
-            self._node.ask_controller(
-                FailReplicas(broker_id=self._node.broker_id, replicas=failed),
-                _ignore_answer,
-                _ignore_loss,
-            )
+        return OfflineOnFailure(partial(self.mark_offline, replica))
 
     def _mark_log_offline(self, failure: StorageFailure) -> None:
         for replica in list(self.replicas.values()):
             if replica.log.name == failure.log:
                 self.mark_offline(replica, failure)
-
-    def _record_offline(
-        self, key: tuple[str, int], topic_id: UUID, failure: StorageFailure
-    ) -> None:
-        self.offline[key] = topic_id
-        if failure.lacks_descriptors:
-            if not self._lacking:
-                self._reopen_later()
-            self._lacking.add(key)
-        topic, index = key
-        self._node.events.emit(
-            Kind.REPLICA_FAILED,
-            topic=topic,
-            partition=index,
-            broker=self._node.broker_id,
-            error=failure.why,
-        )
-        self._node.scheduler.soon(self.report_failures)
-
-    def _reopen_later(self) -> None:
-        scheduler = self._node.scheduler
-        scheduler.at(scheduler.now_ms() + _REOPEN_AFTER_MS, self._reopen)
-
-    def _reopen(self) -> None:
-        """Take the replicas that lacked descriptors online again, if files can be opened."""
-        self._lacking.intersection_update(self.offline)
-        if not self._lacking:
-            return
-        if not self._storage.can_open_files():
-            self._reopen_later()
-            return
-        back = tuple((topic, self.offline[topic, at], at) for topic, at in sorted(self._lacking))
-        self._node.ask_controller(
-            RestoreReplicas(broker_id=self._node.broker_id, replicas=back),
-            lambda _: self._take_online(back),
-            self._reopen_later,
-        )
-
-    def _take_online(self, replicas: tuple[tuple[str, UUID, int], ...]) -> None:
-        """The controller knows that these replicas are back: open their logs."""
-        for name, topic_id, index in replicas:
-            self._lacking.discard((name, index))
-            topic = self._node.view.topics.get(name)
-            if self.offline.get((name, index)) != topic_id or topic is None:
-                continue
-            del self.offline[name, index]
-            if topic.topic_id == topic_id:
-                self._apply_partition(topic, index)
 
     def hold(self, topic: str, index: int, at: int | None) -> None:
         """Hold a follower: at log end ``at`` (exclusive), or where it is (None)."""
@@ -410,7 +346,7 @@ class ReplicaManager:
         try:
             log, high_watermark = self._storage.open_log(topic, index, config, cordoned)
         except StorageFailure as failure:
-            self._record_offline((topic.name, index), topic.topic_id, failure)
+            self.failures.add((topic.name, index), topic.topic_id, failure)
             return None
         replica = Replica(
             topic=topic.name,
@@ -528,30 +464,6 @@ class ReplicaManager:
             replica.resign()
 
 
-class _OfflineOnFailure:
-    """See `ReplicaManager.offline_on_failure`; a generator would take three times as long."""
-
-    __slots__ = ("_manager", "_replica")
-
-    def __init__(self, manager: ReplicaManager, replica: Replica) -> None:
-        self._manager = manager
-        self._replica = replica
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        failure: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> bool:
-        if not isinstance(failure, StorageFailure):
-            return False
-        self._manager.mark_offline(self._replica, failure)
-        return True
-
-
 def _is_up_to_date(replica: Replica | None, settings: TopicSettings) -> bool:
     """Whether a replica, if there is one, has a role and these settings."""
     return replica is None or (
@@ -559,11 +471,3 @@ def _is_up_to_date(replica: Replica | None, settings: TopicSettings) -> bool:
         and replica.log.config is settings.log
         and replica.min_insync_replicas == settings.min_insync_replicas
     )
-
-
-def _ignore_answer(_answer: None) -> None:
-    """The next image has the outcome."""
-
-
-def _ignore_loss() -> None:
-    """It is reported again when the controller can be reached: `operator_actions.rejoin`."""
