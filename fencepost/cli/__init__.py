@@ -24,6 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # msgspec does without it; a sixth of the time of its import.
         with as_if_missing("typing_extensions"):
             import_module("msgspec")
+        # No listener has TLS, and OpenSSL would take 4 MB.
+        with as_if_missing("ssl"):
+            import_module("asyncio")
         from fencepost.cli.serve import serve
 
         return serve(given[1:])

@@ -58,6 +58,10 @@ _SIZE: Final = re.compile(r"(?P<number>[0-9]{1,18})(?P<unit>[kmgt]?)(i?b)?")
 _SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
+# Without a width it imports shutil with all archive formats, for the terminal's. Help is typer's.
+_FORMATTER: Final = partial(argparse.HelpFormatter, width=80)
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise OptionError(f"{message}; see fencepost serve --help")
@@ -68,7 +72,9 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
 
     :raises OptionError: When an option is unknown, its value is no good, or two contradict.
     """
-    parser = _Parser(prog="fencepost serve", add_help=False, allow_abbrev=False)
+    parser = _Parser(
+        prog="fencepost serve", add_help=False, allow_abbrev=False, formatter_class=_FORMATTER
+    )
     for option in SERVE_OPTIONS:
         value, alone = ("?", "true") if option.switch else (None, None)
         parser.add_argument(option.flag, action="append", dest=option.key, nargs=value, const=alone)

@@ -54,6 +54,7 @@ from fencepost.broker.server.resources import (
 )
 from fencepost.broker.server.server import Server
 from fencepost.broker.server.trace_file import MakeDescribe, TraceFile
+from fencepost.optional_packages import as_if_unused
 from fencepost.protocol.apis import ceilings_without_topic_ids
 from fencepost.protocol.listener_text import ListenerSpec, in_uri
 
@@ -253,7 +254,8 @@ def _trace_file(
 def _event_loops() -> ModuleType:
     """Choose uvloop, or asyncio on Windows, where there is no uvloop."""
     try:
-        return import_module("uvloop")
+        with as_if_unused("ssl"):  # no listener has TLS
+            return import_module("uvloop")
     except ModuleNotFoundError:
         return asyncio
 
