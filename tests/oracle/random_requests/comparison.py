@@ -22,6 +22,7 @@ from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
+from fencepost.protocol.messages.describe_groups import DescribeGroupsRequest
 from fencepost.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
@@ -36,6 +37,7 @@ from fencepost.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from fencepost.protocol.messages.join_group import JoinGroupResponse
 from fencepost.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
@@ -68,6 +70,8 @@ _SAID: Final = ("message", "configs")
 """Ends of paths to what describes the state and is no part of it."""
 _ENDING: Final = frozenset({"end_txn", "init_producer_id"})
 """What ends transactions: the answer comes before the markers."""
+_AT_ONCE_MS: Final = 1
+"""The longest rebalance timeout that is over before the next request, or only just not."""
 _READ_ONLY: Final = READING_APIS - {"fetch"}
 """What may be asked again: a real broker learns late of what its controller did."""
 
@@ -208,6 +212,8 @@ class Comparison:
             self._settle()
         if name in _ENDING:
             self._settle_transactions()
+        if isinstance(kafka, JoinGroupResponse) and not kafka.error_code:
+            self._settle_group(request)
         if isinstance(kafka, InitProducerIdResponse) and not (different or kafka.error_code):
             self._name_producer(request, kafka, fencepost)
         if not different:
@@ -277,6 +283,19 @@ class Comparison:
         for side in (self._both.kafka, self._both.fencepost):
             wait_until("no transaction ends", lambda side=side: not _ends(side, self._world))  # type: ignore[misc]  # mypy infers no type for its default
 
+    def _settle_group(self, request: RandomRequest) -> None:
+        """Wait until both have removed the members that have no time to bring an assignment.
+
+        Others of the group may have it; what they bring is what comes next.
+        """
+        if not request.version or request.message.rebalance_timeout_ms > _AT_ONCE_MS:
+            return  # version 0 has the session's, which is long
+        sides = (self._both.kafka, self._both.fencepost)
+        for _ in range(_AGAIN):
+            if not any(_awaits_assignment(side, request.message.group_id) for side in sides):
+                return
+            time.sleep(_PAUSE_S)
+
     def _mark(self, side: Side, value: str) -> None:
         config = AlterableConfig(name="retention.ms", config_operation=0, value=value)
         resource = AlterConfigsResource(
@@ -301,6 +320,13 @@ def _ends(side: Side, world: str) -> bool:
     request = ListTransactionsRequest(state_filters=("PrepareCommit", "PrepareAbort"))
     found = side.ask(BY_NAME["list_transactions"], 0, request).transaction_states
     return any(each.transactional_id.startswith(world) for each in found)
+
+
+def _awaits_assignment(side: Side, group_id: str) -> bool:
+    """Whether a group has a generation whose members have no assignment."""
+    request = DescribeGroupsRequest(groups=(group_id,))
+    found = side.ask(BY_NAME["describe_groups"], 5, request).groups[0]
+    return bool(found.group_state == "CompletingRebalance")
 
 
 def _delete_topics(side: Side, world: str) -> None:
