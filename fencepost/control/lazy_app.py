@@ -2,20 +2,22 @@
 
 The models of verbs and their routes take as long to import as a third of the rest. The port
 listens from the start, so that early requests wait in its backlog. They are imported on the first
-connection, or when the cluster has been up for a moment, in a thread while the loop serves Kafka
-clients.
+connection, or when the cluster has been up for a moment and its clients leave the time, in a thread
+while the loop serves Kafka clients: each of their requests would wait for its turn meanwhile.
 """
 
 import asyncio
 import errno
 import os
 import socket
+from asyncio import FIRST_COMPLETED
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias
 
 from fencepost.broker.server import logs
+from fencepost.broker.server.idle_work import QUIET_S, Quiet
 from fencepost.broker.server.server import Server
 from fencepost.broker.server.trace_file import Describe
 from fencepost.control.off_loop import off_loop
@@ -25,6 +27,8 @@ LOOPBACK: Final = "127.0.0.1"
 """What the control API listens on where nothing says otherwise."""
 IMPORT_AFTER_S: Final = 0.5
 """How long the imports leave the first Kafka clients alone, unless a control request comes."""
+IMPORT_BY_S: Final = 10.0
+"""When the imports begin at the latest, however busy the Kafka clients are."""
 _RETRY_AFTER_S: Final = 1.0
 """How long the imports wait where files can't be opened."""
 _ServeHttp: TypeAlias = Callable[[socket.socket, asyncio.Event], Awaitable[None]]
@@ -67,13 +71,17 @@ def trace_lines() -> Describe:
 
 
 async def _wait_for_connection(sock: socket.socket, stop: asyncio.Event) -> bool:
-    """Wait until a client connects or enough time has gone by; False when ``stop`` is first."""
+    """Wait until a client connects or there is time for imports; False when ``stop`` is first."""
     loop = asyncio.get_running_loop()
     connected = asyncio.Event()
     waits = [asyncio.ensure_future(event.wait()) for event in (connected, stop)]
     loop.add_reader(sock, connected.set)
+    quiet, end_s, wait_s = Quiet(), loop.time() + IMPORT_BY_S, IMPORT_AFTER_S
     try:
-        await asyncio.wait(waits, timeout=IMPORT_AFTER_S, return_when=asyncio.FIRST_COMPLETED)
+        while not (await asyncio.wait(waits, timeout=wait_s, return_when=FIRST_COMPLETED))[0]:
+            if quiet.look() or loop.time() >= end_s:
+                break
+            wait_s = QUIET_S
     finally:
         loop.remove_reader(sock)
         for wait in waits:

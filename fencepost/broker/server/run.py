@@ -44,6 +44,7 @@ from fencepost.broker.server.addresses import (
     controller_address,
 )
 from fencepost.broker.server.event_loop import SystemClock
+from fencepost.broker.server.idle_work import PREPARE_AFTER_S, IdleWork, prepare_apis
 from fencepost.broker.server.remote_urls import is_in_memory
 from fencepost.broker.server.resources import (
     DescriptorBudget,
@@ -326,9 +327,11 @@ async def _serve(
             log_recovery(cluster)
         if options.stop_with_stdin:
             follow_stdin(partial(_reset, server, ready), stop.set)
+        preparation = IdleWork(loop, prepare_apis(), PREPARE_AFTER_S)
         plane = asyncio.ensure_future(control_plane(server, sockets.control, stop))
         plane.add_done_callback(lambda _: stop.set())  # if it fails, the server stops
         await stop.wait()
+        preparation.stop()
         server.event_log.begin()
         logs.logger().info("stopping")
         await server.stop()

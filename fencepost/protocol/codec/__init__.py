@@ -16,7 +16,7 @@ from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec.code_builder import FIXED_WIDTH_CODES, SLICE
 from fencepost.protocol.codec.reader import MAX_ELEMENTS, Read, SlicedRead, compile_reader
-from fencepost.protocol.codec.schema import Side, StructSchema, message_schema
+from fencepost.protocol.codec.schema import Side, StructSchema, message_schema, read_schemas
 from fencepost.protocol.codec.writer import SlicedWriter, Writer, compile_writer
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ class SlicedRequest(NamedTuple):
 
 class MalformedMessage(ValueError):
     """Bytes that are no message of the API and version they claim to be."""
+
+
+def prepare(api: Api) -> None:
+    """Read ahead what the readers and writers of an API, in all versions, are made from."""
+    read_schemas(api.name)
 
 
 def decode_request(

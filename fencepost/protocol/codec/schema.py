@@ -17,6 +17,7 @@ import importlib
 from collections.abc import Iterator
 from functools import cache
 from pkgutil import get_data
+from types import ModuleType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from msgspec import NODEFAULT, Struct
@@ -121,9 +122,14 @@ def _read_lines(name: str) -> dict[str, _Lines]:
     return sides
 
 
+def read_schemas(name: str) -> tuple[dict[str, _Lines], ModuleType]:
+    """The lines of an API by side, and the module of its classes; read once."""
+    return _read_lines(name), importlib.import_module(f"{messages.__name__}.{name}")
+
+
 def _file_schema(name: str, side: Side, version: int, layouts: "Layouts") -> StructSchema:
-    lines = _read_lines(name)[side]
-    module = importlib.import_module(f"fencepost.protocol.messages.{name}")
+    sides, module = read_schemas(name)
+    lines = sides[side]
     schemas = _Schemas(vars(module), lines, side, version, layouts)
     return schemas.of_struct(next(iter(lines)))
 
