@@ -220,32 +220,25 @@ async def start_broker(server: Server, host: str, broker: int) -> BrokerState:
 
 @serves("isolate_broker")
 async def isolate_broker(server: Server, host: str, broker: int, body: IsolateBody) -> BrokerState:
-    _isolate(server.cluster, broker, body)
-    return broker_state(server.cluster, broker, reached_host=host)
-
-
-def _isolate(cluster: Cluster, broker_id: int, body: IsolateBody) -> None:
-    """Cut a broker off from the controller, or from other brokers.
-
-    :raises ControllerError: When there is no such broker, or `fence` does not apply.
-    """
-    if body.origin == "controller":
-        operator_actions.isolate(
-            cluster, broker_id, from_controller=True, fence=body.fence or Fence.NOW
-        )
-        return
-    if body.fence is not None:
+    from_controller = body.origin == "controller"
+    if body.fence is not None and not from_controller:
         raise ControllerError(
             ErrorCode.INVALID_REQUEST,
             "fence: it is for a broker that the controller does not hear any more; leave it out, "
             'or isolate the broker from "controller"',
         )
-    operator_actions.isolate(cluster, broker_id, brokers=body.origin)
+    await server.isolate_broker(
+        broker,
+        from_controller=from_controller,
+        brokers=() if body.origin == "controller" else body.origin,
+        fence=body.fence or Fence.NOW,
+    )
+    return broker_state(server.cluster, broker, reached_host=host)
 
 
 @serves("rejoin_broker")
 async def rejoin_broker(server: Server, host: str, broker: int) -> BrokerState:
-    operator_actions.rejoin(server.cluster, broker)
+    await server.rejoin_broker(broker)
     await _built(server.cluster)
     return broker_state(server.cluster, broker, reached_host=host)
 

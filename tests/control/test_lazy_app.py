@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from fencepost.broker.server import logs
+from fencepost.broker.server.idle_work import Quiet
 from fencepost.control import app, lazy_app
 from tests.harness.control_client import ok
 from tests.harness.in_process_server import HOST, control_plane, sockets, url
@@ -69,7 +70,7 @@ async def test_while_clients_leave_no_time_it_comes_at_the_latest_moment(
         return prepare(given, host, token)
 
     monkeypatch.setattr(app, "prepare", prepared)
-    monkeypatch.setattr(lazy_app.Quiet, "look", lambda _quiet: False)
+    monkeypatch.setattr(Quiet, "look", lambda _quiet: False)
     monkeypatch.setattr(lazy_app, "QUIET_S", 0.01)
     monkeypatch.setattr(lazy_app, "IMPORT_AFTER_S", 0.01)
     monkeypatch.setattr(lazy_app, "IMPORT_BY_S", 3600)

@@ -223,13 +223,14 @@ class ReplicaLog:
         return append_marker(self._replica, marker, now_ms=self._scheduler.wall_ms())
 
     def read_all(self) -> Iterator[LoadedBatch]:
-        """Every batch from the log's start to its end, in offset order.
+        """Every batch from the log's start to its end, in offset order, as it is when it is read.
 
         A log that cannot be read marks its replica offline, which closes the shard as well.
         """
         log = self._replica.log
         offset = log.log_start_offset
         while offset < log.log_end_offset:
+            offset = max(offset, log.log_start_offset)  # it may move while this is read
             try:
                 read = log.read(
                     offset,

@@ -11,6 +11,8 @@ what they mean is the coordinator's (`CoordinatorShard.replay` and `replay_marke
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
@@ -31,6 +33,8 @@ from fencepost.protocol.records import (
 from fencepost.protocol.transaction_markers import TransactionMarker
 from fencepost.storage.log.verification import VerificationGuard
 
+RECORDS_IN_A_TURN: Final = 100
+"""Of the log that are replayed in one turn of a load, so that a turn is short."""
 _NONE: Final = ErrorCode.NONE
 _new_tuple: Final = tuple.__new__
 _T = TypeVar("_T")
@@ -108,7 +112,8 @@ class EndTransaction(NamedTuple):
 
 
 class CoordinatorShard(Generic[_StateT, _RecordT]):
-    """The state of one partition. It loads at the end of the turn in which it is made.
+    """The state of one partition. It loads from the end of the turn on in which it is made: in that
+    turn, or in several where the log is long. Until then it serves no request.
 
     Subclasses add their requests, and what they keep in memory only, by four methods: `on_loaded`,
     `on_replayed`, `on_committed` and `on_unloaded`. One whose records are written in transactions
@@ -138,7 +143,7 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
         self._commits: CommitQueue[LoggedRecord[_RecordT] | EndTransaction] = CommitQueue(
             log, scheduler, timeout_ms=commit_timeout_ms, on_commit=self._replay_committed
         )
-        scheduler.soon(self._load)
+        scheduler.soon(partial(self._load, self._replay_log()))
 
     # -- for subclasses --------------------------------------------------------------------------
 
@@ -286,15 +291,16 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
         self._commits.close()
         self.on_unloaded()
 
-    def _load(self) -> None:
-        if not self._closed:
-            self._replay_log()
-        # A log that cannot be read costs the leadership, which closes the shard.
-        if not self._closed:
-            self.loaded = True
-            self.on_loaded()
+    def _load(self, steps: Iterator[None]) -> None:
+        """Take the next steps, and the others in later turns."""
+        if self._closed:
+            return
+        taken = sum(1 for _ in islice(steps, RECORDS_IN_A_TURN))
+        if taken == RECORDS_IN_A_TURN:
+            self.scheduler.in_later_turn(partial(self._load, steps))
 
-    def _replay_log(self) -> None:
+    def _replay_log(self) -> Iterator[None]:
+        """The steps of a load: one for each record."""
         high_watermark = self._log.high_watermark
         uncommitted: list[LoggedRecord[_RecordT] | EndTransaction] = []
         end = -1
@@ -309,8 +315,13 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
                     self._apply(self.committed, logged)
                 else:
                     uncommitted.append(logged)
-        if uncommitted:
-            self._commits.add(end, uncommitted, None)
+                yield
+        # A log that cannot be read costs the leadership, which closes the shard.
+        if not self._closed:
+            if uncommitted:
+                self._commits.add(end, uncommitted, None)
+            self.loaded = True
+            self.on_loaded()
 
     def _loaded(
         self, batch: LoadedBatch

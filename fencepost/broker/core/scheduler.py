@@ -14,7 +14,7 @@ from typing import Final, Protocol
 MOST_CANCELLED: Final = 128
 """Cancelled timers that may stay queued, or half of all where that is more. Each keeps what its
 callback refers to: the memory of very many, freed at once, would hold a request up."""
-CALLBACKS_IN_A_TURN: Final = 100
+CALLBACKS_IN_A_TURN: Final = 32
 """Of those that are due at its end; the others are run in the next one, so that a turn is short."""
 
 

@@ -2,8 +2,8 @@
 
 In service a verb returns when its effect is complete: all brokers that can hear of it have, and
 every follower has taken the steps that came of it. Verbs that concern all replicas of a broker
-(`stopping`, `killing`, `starting`) have steps: the server runs what is due of them in several turns
-of its event loop, so that clients are served between.
+(`stopping`, `killing`, `starting`, `isolating`, `rejoining`) have steps: the server runs what is
+due of them in several turns of its event loop, so that clients are served between.
 
 :raises ControllerError: (all of them) When it is refused, with Kafka's code and words.
 """
@@ -100,6 +100,26 @@ def isolate(
 
     :param fence: When the controller notices, where it is the controller that it is cut off from.
     """
+    steps = isolating(
+        cluster, broker_id, from_controller=from_controller, brokers=brokers, fence=fence
+    )
+    _run(cluster, steps)
+
+
+def rejoin(cluster: Cluster, broker_id: int) -> None:
+    """Restore every link of a broker; it registers again where the controller had fenced it."""
+    _run(cluster, rejoining(cluster, broker_id))
+
+
+def isolating(
+    cluster: Cluster,
+    broker_id: int,
+    *,
+    from_controller: bool,
+    brokers: Collection[int],
+    fence: Fence,
+) -> Iterator[None]:
+    """The steps of `isolate`; after each one what is due is to be run."""
     broker = _running(cluster, broker_id)
     for other in brokers:
         _broker(cluster, other)
@@ -120,11 +140,11 @@ def isolate(
     )
     if from_controller:
         _fence(cluster, broker_id, fence)
-    cluster.scheduler.run_due()
+    yield
 
 
-def rejoin(cluster: Cluster, broker_id: int) -> None:
-    """Restore every link of a broker; it registers again where the controller had fenced it."""
+def rejoining(cluster: Cluster, broker_id: int) -> Iterator[None]:
+    """The steps of `rejoin`; after each one what is due is to be run."""
     broker = _broker(cluster, broker_id)
     others = cluster.network.unreachable_nodes(broker.broker_id)
     for other in others:
@@ -133,7 +153,7 @@ def rejoin(cluster: Cluster, broker_id: int) -> None:
         cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="rejoined")
     if broker.running and others:
         _reconnect(cluster, broker, others)
-    cluster.scheduler.run_due()
+    yield
 
 
 def restore(cluster: Cluster) -> None:

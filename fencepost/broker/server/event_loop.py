@@ -83,6 +83,12 @@ class LoopDriver:
             collect_young_garbage()
         return goes_on
 
+    async def finish(self) -> None:
+        """Run all that is due, in turns of the loop."""
+        self._wake()
+        while self._turn_is_due:
+            await asyncio.sleep(0)
+
     def _wake(self) -> None:
         if not self._turn_is_due:
             self._turn_is_due = True

@@ -8,7 +8,7 @@ import asyncio
 import socket
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 
@@ -234,6 +234,30 @@ class Server:
                 await self._run(operator_actions.starting(self.cluster, broker_id))
             await self._accept(opened)
 
+    async def isolate_broker(
+        self, broker_id: int, *, from_controller: bool, brokers: Collection[int], fence: Fence
+    ) -> None:
+        """Cut a broker off: see `operator_actions.isolate`.
+
+        :raises ControllerError: When there is no such broker, or it does not run.
+        """
+        await self._run(
+            operator_actions.isolating(
+                self.cluster,
+                broker_id,
+                from_controller=from_controller,
+                brokers=brokers,
+                fence=fence,
+            )
+        )
+
+    async def rejoin_broker(self, broker_id: int) -> None:
+        """Restore every link of a broker.
+
+        :raises ControllerError: When there is no such broker.
+        """
+        await self._run(operator_actions.rejoining(self.cluster, broker_id))
+
     async def _run(self, steps: Iterator[None]) -> None:
         """Run the steps of a verb, and what is due after each, while clients are served.
 
@@ -243,11 +267,8 @@ class Server:
             await self.run_due()
 
     async def run_due(self) -> None:
-        """Run what is due, in several turns of the loop where that is much."""
-        goes_on = True
-        while goes_on:
-            goes_on = self._driver.run_turn()
-            await asyncio.sleep(0)
+        """Run what is due, in turns of the loop of their own."""
+        await self._driver.finish()
 
     def _stop_listening(self, broker_id: int, *, abruptly: bool) -> None:
         for listener in self._listeners.get(broker_id, ()):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 
 from fencepost.broker.coordinator.commit_queue import LoadedBatch, PartitionLog
+from fencepost.broker.coordinator.shard import RECORDS_IN_A_TURN
 from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
 from fencepost.broker.core.waits import Wait
 from fencepost.protocol.errors import ErrorCode
@@ -180,6 +182,57 @@ def test_a_shard_whose_log_cannot_be_read_does_not_load() -> None:
     scheduler.run_due()
     assert not shard.loaded
     assert shard.calls == ["replayed a", "unloaded"]
+
+
+def a_long_log(turns: int) -> FakeLog:
+    """One that takes so many turns to load, of the counters a and b."""
+    log = FakeLog()
+    writer = OnePartition(log)
+    for index in range(turns * RECORDS_IN_A_TURN - 1):
+        writer.shard.increment("ab"[index % 2])
+    return log
+
+
+def test_a_long_log_is_loaded_in_several_turns_and_serves_no_request_before() -> None:
+    scheduler = Scheduler(ManualClock(NOW_MS))
+    broker = runtime(scheduler, partitions=1)
+    log = a_long_log(turns=3)
+    broker.on_elected(0, log)
+    replayed = []
+    while scheduler.run_turn():
+        assert broker.shard_for("a") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        replayed.append(len(broker.shards[0].calls))
+    shard = broker.shard_for("a")
+    assert isinstance(shard, CounterShard)
+    assert max(b - a for a, b in pairwise([0, *replayed])) <= 2 * RECORDS_IN_A_TURN
+    half = 3 * RECORDS_IN_A_TURN // 2
+    assert shard.latest == shard.committed == Counters({"a": half, "b": half - 1})
+
+
+def test_a_broker_that_resigns_amid_a_load_loads_no_more() -> None:
+    scheduler = Scheduler(ManualClock(NOW_MS))
+    broker = runtime(scheduler, partitions=1)
+    broker.on_elected(0, a_long_log(turns=4))
+    scheduler.run_turn()
+    shard = broker.shards[0]
+    replayed = len(shard.calls)
+    broker.on_resigned(0)
+    scheduler.run_due()
+    assert shard.calls[replayed:] == ["unloaded"]
+    assert not shard.loaded
+
+
+def test_what_is_committed_amid_a_load_counts_as_committed_after_it() -> None:
+    scheduler = Scheduler(ManualClock(NOW_MS))
+    log = a_long_log(turns=3)
+    log.high_watermark = 1
+    shard = CounterShard(log, scheduler)
+    scheduler.run_turn()
+    log.commit()
+    scheduler.run_due()
+    assert shard.loaded
+    assert shard.committed == shard.latest
+    assert shard.increment("c") == 1
 
 
 # -- the shards of a broker ----------------------------------------------------------------------
