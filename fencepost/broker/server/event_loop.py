@@ -66,6 +66,8 @@ class LoopDriver:
         self._has_timer = not isinstance(scheduler.clock, ManualClock)
         self._turn_is_due = False
         self._timer: asyncio.TimerHandle | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        """Of those that wait until nothing is due."""
         scheduler.wake = self._wake
         scheduler.give_way = _yield_processor
         self._wake()
@@ -86,8 +88,9 @@ class LoopDriver:
     async def finish(self) -> None:
         """Run all that is due, in turns of the loop."""
         self._wake()
-        while self._turn_is_due:
-            await asyncio.sleep(0)
+        finished = self._loop.create_future()
+        self._waiting.append(finished)
+        await finished
 
     def _wake(self) -> None:
         if not self._turn_is_due:
@@ -106,6 +109,10 @@ class LoopDriver:
             return
         self._turn_is_due = False
         self._set_timer()
+        while self._waiting:
+            waiter = self._waiting.pop()
+            if not waiter.done():  # its request may be gone
+                waiter.set_result(None)
 
     def _set_timer(self) -> None:
         if self._timer is not None:

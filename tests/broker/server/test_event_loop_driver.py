@@ -9,7 +9,12 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
+from fencepost.broker.core.scheduler import (
+    CALLBACKS_IN_A_TURN,
+    ManualClock,
+    Scheduler,
+    advance,
+)
 from fencepost.broker.server import event_loop
 from fencepost.broker.server.event_loop import LoopDriver, SystemClock
 
@@ -137,4 +142,34 @@ async def test_a_callback_with_a_turn_of_its_own_lets_others_come_before_it() ->
     scheduler.in_later_turn(second)
     await done.wait()
     assert ran == ["first", "another", "second"]
+    driver.stop()
+
+
+async def test_finish_returns_when_all_is_run_and_others_come_in_between() -> None:
+    scheduler, driver = drive()
+    ran: list[int] = []
+    others: list[int] = []
+    for number in range(3 * CALLBACKS_IN_A_TURN):
+        scheduler.soon(lambda number=number: ran.append(number))  # type: ignore[misc]  # mypy infers no type for its default
+
+    def other() -> None:
+        others.append(len(ran))
+        asyncio.get_running_loop().call_soon(other)
+
+    asyncio.get_running_loop().call_soon(other)
+    await driver.finish()
+    assert ran == list(range(3 * CALLBACKS_IN_A_TURN))
+    assert {CALLBACKS_IN_A_TURN, 2 * CALLBACKS_IN_A_TURN} <= set(others)
+    await driver.finish()  # nothing is due
+    driver.stop()
+
+
+async def test_a_wait_that_is_cancelled_keeps_no_other_from_its_end() -> None:
+    scheduler, driver = drive()
+    for _ in range(3 * CALLBACKS_IN_A_TURN):
+        scheduler.soon(lambda: None)
+    gone, stays = (asyncio.ensure_future(driver.finish()) for _ in range(2))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await stays
     driver.stop()
