@@ -40,49 +40,45 @@ async def test_a_request_that_comes_first_waits_in_the_backlog(
             assert await early == {"status": "ok"}
 
 
-async def test_without_any_request_it_comes_after_a_moment(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = asyncio.Event()
+@pytest.fixture
+async def imported(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set when the control API is imported."""
+    event = asyncio.Event()
     loop = asyncio.get_running_loop()
     prepare = app.prepare
 
     def prepared(given: Server, host: str, token: str | None) -> object:
-        loop.call_soon_threadsafe(made.set)
+        loop.call_soon_threadsafe(event.set)
         return prepare(given, host, token)
 
     monkeypatch.setattr(app, "prepare", prepared)
     monkeypatch.setattr(lazy_app, "IMPORT_AFTER_S", 0.01)
+    return event
+
+
+async def test_without_any_request_it_comes_after_a_moment(
+    server: Server, imported: asyncio.Event
+) -> None:
     (sock,) = sockets(1)
     async with control_plane(server, sock), asyncio.timeout(30):
-        await made.wait()
+        await imported.wait()
 
 
 async def test_while_clients_leave_no_time_it_comes_at_the_latest_moment(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: Server, imported: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    prepare = app.prepare
-
-    def prepared(given: Server, host: str, token: str | None) -> object:
-        loop.call_soon_threadsafe(begun.set)
-        return prepare(given, host, token)
-
-    monkeypatch.setattr(app, "prepare", prepared)
-    monkeypatch.setattr(Quiet, "look", lambda _quiet: False)
-    monkeypatch.setattr(lazy_app, "QUIET_S", 0.01)
-    monkeypatch.setattr(lazy_app, "IMPORT_AFTER_S", 0.01)
+    looks: list[None] = []
+    monkeypatch.setattr(Quiet, "look", lambda _quiet: looks.append(None))
+    monkeypatch.setattr(lazy_app, "QUIET_S", 0.001)
     monkeypatch.setattr(lazy_app, "IMPORT_BY_S", 3600)
     (sock,) = sockets(1)
-    async with control_plane(server, sock):
-        for _ in range(20):
-            await asyncio.sleep(0.01)
-        assert not begun.is_set()
+    async with control_plane(server, sock), asyncio.timeout(30):
+        await eventually(lambda: len(looks) > 20)
+        assert not imported.is_set()
     monkeypatch.setattr(lazy_app, "IMPORT_BY_S", 0.05)
     (sock,) = sockets(1)
     async with control_plane(server, sock), asyncio.timeout(30):
-        await begun.wait()
+        await imported.wait()
 
 
 async def test_a_cluster_that_stops_early_never_imports_it(
