@@ -23,6 +23,14 @@ from fencepost.pipeline.audit.source_listing import SourceListing, one_a_task
 from fencepost.pipeline.audit.spark_task import WITHOUT_PARTITION
 from fencepost.pipeline.audit.state.kept_segments import KEPT
 from fencepost.pipeline.audit.trace_rows import slimmed
+from fencepost.pipeline.audit.trace_scan.ordering import (
+    SESSION_ORDER,
+    TURN_ORDER,
+    TURNS,
+    with_turns,
+)
+from fencepost.pipeline.audit.trace_scan.passes import fill_session_epochs, leave_out_exchanges
+from fencepost.pipeline.audit.trace_scan.shared_scans import SCANS
 from fencepost.pipeline.datasource.schemas import TRACES
 from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.pipeline.datasource.trace_files import read_trace_file
@@ -152,12 +160,37 @@ def _traces(options: AuditOptions, listing: SourceListing, buckets: int) -> Data
             for row in metadata_rows.from_arrow(batch):
                 assert isinstance(row.value, FoundTraceFile), "no others are asked for"
                 for rows in read_trace_file(row.value.file, topics):
-                    yield slimmed(rows, all_of_followers=with_histories)
+                    slim = slimmed(rows, all_of_followers=with_histories)
+                    yield slim if with_histories else with_turns(slim)
 
     files = one_a_task(listing.rows(FoundTraceFile), listing.count(FoundTraceFile))
-    rows = files.mapInArrow(read, from_arrow_schema(TRACES))
+    rows = files.mapInArrow(read, from_arrow_schema(TRACES if with_histories else TURNS))
     of_one = "partition IS NOT NULL"
-    return _to_buckets(rows.where(expr(f"{of_one} OR {WITHOUT_PARTITION}")), of_one, buckets)
+    rows = _to_buckets(rows.where(expr(f"{of_one} OR {WITHOUT_PARTITION}")), of_one, buckets)
+    # A chart has a point for each exchange.
+    return rows if with_histories else _without_idle_exchanges(rows)
+
+
+def _without_idle_exchanges(rows: DataFrame) -> DataFrame:
+    """The rows without exchanges that change nothing that a rule finds.
+
+    Spark sorts them, on disk where they are many, and a task sees a stretch of them at a time.
+
+    :param rows: `TURNS` in buckets.
+    """
+
+    def fill(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_loaded_modules()
+        return fill_session_epochs(batches)
+
+    def leave_out(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_loaded_modules()
+        return leave_out_exchanges(batches, SCANS)
+
+    by_session = rows.repartition(_BUCKET).sortWithinPartitions(_BUCKET, *SESSION_ORDER)
+    filled = by_session.mapInArrow(fill, rows.schema)
+    in_turn = filled.sortWithinPartitions(_BUCKET, *TURN_ORDER)
+    return in_turn.mapInArrow(leave_out, in_turn.select(*TRACES.names, _BUCKET).schema)
 
 
 def _to_buckets(rows: DataFrame, of_one: str, buckets: int) -> DataFrame:

@@ -16,13 +16,16 @@ import pyarrow.compute as pc
 
 from fencepost.broker.coordinator import partition_for
 from fencepost.pipeline.audit.rule import PartitionEvidence
-from fencepost.pipeline.audit.timeline import FOREVER, TopicIncarnation, TraceEvent
+from fencepost.pipeline.audit.timeline import TopicIncarnation
+from fencepost.pipeline.audit.trace_event import FOREVER, TraceEvent
 from fencepost.pipeline.datasource.trace_files import COORDINATOR_CHANGED, COORDINATOR_WIPED
 from fencepost.protocol.errors import ErrorCode
 
 _COMMIT: Final = "OffsetCommit"
 _COMMIT_IN_TRANSACTION: Final = "TxnOffsetCommit"
 _FIRST_WITH_EPOCH: Final = {_COMMIT: 6, _COMMIT_IN_TRANSACTION: 2}
+APIS_OF_GROUPS: Final = (*_FIRST_WITH_EPOCH, "OffsetFetch", "OffsetDelete")
+"""Requests about what a group has committed for a partition."""
 _FIRST_COMMIT_WITHOUT_RETENTION: Final = 5
 _FIRST_FETCH_WITH_EPOCH: Final = 5
 _NO_EPOCH: Final = -1
@@ -175,7 +178,7 @@ def committed_offset_registers(
     evidence: PartitionEvidence, incarnation: TopicIncarnation
 ) -> Iterator[CommittedOffsetRegister]:
     """Those of all groups that have committed something."""
-    rows = incarnation.exchanges(*_FIRST_WITH_EPOCH, "OffsetFetch", "OffsetDelete")
+    rows = incarnation.exchanges(*APIS_OF_GROUPS)
     deleted = _deleted_groups(evidence)
     committed = rows.filter(pc.is_in(rows["api"], pa.array(_FIRST_WITH_EPOCH)))
     for group in sorted(pc.unique(committed["group"]).drop_null().to_pylist()):

@@ -18,10 +18,9 @@ from fencepost.pipeline.audit.partition_summary import (
     PartitionHistory,
     TimeSeries,
 )
+from fencepost.pipeline.audit.trace_scan.ordering import LATEST
 from fencepost.protocol.errors import ErrorCode
 
-LATEST: Final = -1
-"""The timestamp in a ListOffsets request that means the latest offset."""
 _LEADERS: Final = (Kind.LEADER_CHANGED, Kind.TOPIC_CREATED, Kind.TOPIC_KNOWN)
 """Events that tell who leads."""
 _UNKNOWN: Final = -1

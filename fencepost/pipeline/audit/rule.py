@@ -21,6 +21,7 @@ from fencepost.pipeline.audit.cluster_metadata import PartitionClusterMetadata
 from fencepost.pipeline.audit.condensed.segment_folds import SegmentFolds
 from fencepost.pipeline.audit.coordinator_log import CoordinatorLog
 from fencepost.pipeline.audit.timeline import TopicIncarnation
+from fencepost.pipeline.audit.trace_scan.scan import NewScan
 from fencepost.pipeline.datasource.schemas import Place
 
 if TYPE_CHECKING:
@@ -361,5 +362,8 @@ class Rule:
     screen: Callable[["BucketScreen"], BoolArray] | None = None
     """Of which partitions of a bucket it is certain that `check` finds nothing, so that it is not
     called; None where it always is."""
+    scan: NewScan | None = None
+    """Which exchanges of a trace can change what `check` finds, besides those that change what
+    rules share (`trace_scan.shared_scans`); None where it looks at no other."""
     is_of_file: bool = False
     """Whether what it finds of one segment is about one file, and so has one cause."""

@@ -47,6 +47,7 @@ from fencepost.pipeline.audit.rule import (
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.suppressions import Suppression, reason_of
 from fencepost.pipeline.audit.trace_rows import rows_where
+from fencepost.pipeline.audit.trace_scan.passes import trace_row_count
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
 from fencepost.pipeline.datasource.trace_files import EXCHANGE
 
@@ -152,7 +153,7 @@ def partition_evidence(
         for key, own in zip(keys, own_traces, strict=True)
     ]
     for evidence, own, refined in zip(found, own_traces, refine(found, read), strict=True):
-        yield _with_rows(evidence, refined), own.num_rows
+        yield _with_rows(evidence, refined), trace_row_count(own)
 
 
 def _with_rows(evidence: PartitionEvidence, rows: pa.Table) -> PartitionEvidence:

@@ -8,64 +8,29 @@ One exchange came before another only if it was answered before the other was as
 one is below `number` of the other. The same holds of events. Everything else was at the same time.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.broker.core.events import OTHER_RESOURCES, Kind
+from fencepost.broker.core.events import Kind
 from fencepost.pipeline.audit.cluster_metadata import PartitionIncarnation
+from fencepost.pipeline.audit.config_history import ConfigHistory
+from fencepost.pipeline.audit.trace_event import FOREVER, TraceEvent, trace_events
 from fencepost.pipeline.audit.trace_rows import rows_where
 from fencepost.pipeline.datasource.trace_files import (
-    COORDINATOR_CHANGED,
-    COORDINATOR_WIPED,
     EXCHANGE,
 )
 from fencepost.protocol.errors import ErrorCode
 
-FOREVER: Final = 1 << 62
-"""No line, and no number of an exchange, is as great."""
-_RELEVANT_KINDS: Final = (
-    Kind.TRACE_STARTED,
-    Kind.TOPIC_KNOWN,
-    Kind.TRACE_ENDED,
-    Kind.TOPIC_CREATED,
-    Kind.CONFIGS_CHANGED,
-    Kind.LEADER_CHANGED,
-    Kind.REPLICAS_CHANGED,
-    Kind.BROKER_CHANGED,
-    Kind.REPLICA_WIPED,
-    Kind.LOG_TRUNCATED,
-    Kind.LOG_STARTED_FROM_TIER,
-    COORDINATOR_CHANGED,
-    COORDINATOR_WIPED,
-)
-"""Events that say something to a rule."""
 _FIRST_FETCH_WITH_REPLICA_EPOCH: Final = 15
 """The Fetch version from which a follower says in which registration it asks (KIP-903)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceEvent:
-    """An event that concerns the partition."""
-
-    kind: str
-    line: int
-    number: int
-    newest: int
-    time_ms: int
-    broker: int | None
-    topic: str | None
-    topic_id: str | None
-    partition: int | None
-    details: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +60,7 @@ class TopicIncarnation:
     """Its exchanges, by line."""
     events: tuple[TraceEvent, ...]
     """All of the trace that concern it, those of the cluster too, by line."""
-    configs: "ConfigHistory"
+    configs: ConfigHistory
     cluster: PartitionIncarnation | None = None
     """What the cluster metadata say of it; None where they say nothing."""
 
@@ -204,70 +169,18 @@ class TopicIncarnation:
 
     @cached_property
     def _admits_wiped_replicas(self) -> bool:
-        fetches = self.exchanges("Fetch")
+        return bool(self.has_no_replica_epoch.any())
+
+    @property
+    def has_no_replica_epoch(self) -> npt.NDArray[np.bool_]:
+        """Of each exchange whether it is a follower's Fetch that doesn't say its registration."""
         by_old = pc.and_(
-            pc.greater_equal(fetches["replica_id"], 0),
-            pc.less(fetches["version"], _FIRST_FETCH_WITH_REPLICA_EPOCH),
+            pc.greater_equal(self.rows["replica_id"], 0),
+            pc.less(self.rows["version"], _FIRST_FETCH_WITH_REPLICA_EPOCH),
         )
-        return bool(pc.any(by_old).as_py())
-
-
-class ConfigHistory:
-    """The configs that a topic had, and when."""
-
-    def __init__(self, events: Iterable[TraceEvent]) -> None:
-        self._layers: list[tuple[int, dict[str, Mapping[str, str | None]]]] = []
-        """From which line on, and then by where they are set."""
-        self.is_apache = False
-        """Whether the cluster answers as Apache Kafka does, not as the KIPs say."""
-        present: dict[str, Mapping[str, str | None]] = {}
-        for event in events:
-            self.is_apache |= event.details.get("conformance") == "apache"
-            changed = _changed(event, present)
-            if changed is not None:
-                present = changed
-                self._layers.append((event.line, present))
-
-    def values(self, name: str, *, since: int = 0, until: int = FOREVER) -> frozenset[str]:
-        """The values that a config had between two lines, the default left out.
-
-        :param name: As of the topic; brokers may set it by the same name.
-        """
-        found = set()
-        for (line, layers), (end, _) in pairwise([*self._layers, (FOREVER, {})]):
-            if line <= until and end > since:
-                found |= _values(layers, name)
-        return frozenset(found)
-
-
-_TOPIC: Final = "topic"
-_STATIC: Final = "static"
-
-
-def _changed(
-    event: TraceEvent, present: Mapping[str, Mapping[str, str | None]]
-) -> dict[str, Mapping[str, str | None]] | None:
-    """What the configs are after an event; None where it is not about any."""
-    details = event.details
-    if event.kind == Kind.TRACE_STARTED:
-        kept = {_TOPIC: present[_TOPIC]} if _TOPIC in present else {}
-        dynamic = {f"broker {name}": each for name, each in details["dynamic_configs"].items()}
-        return {**kept, **dynamic, _STATIC: details["configs"]}
-    if event.kind in (Kind.TOPIC_CREATED, Kind.TOPIC_KNOWN):
-        return {**present, _TOPIC: details.get("configs", {})}
-    if event.kind == Kind.CONFIGS_CHANGED and not OTHER_RESOURCES & details.keys():
-        broker = "" if event.broker is None else event.broker
-        where = f"broker {broker}" if event.topic is None else _TOPIC
-        return {**present, where: {**present.get(where, {}), **details["configs"]}}
-    return None
-
-
-def _values(layers: Mapping[str, Mapping[str, str | None]], name: str) -> set[str]:
-    """What holds for one broker or another; what the topic says holds for all."""
-    own = layers.get(_TOPIC, {}).get(name)
-    if own is not None:
-        return {own}
-    return {text for each in layers.values() if (text := each.get(name)) is not None}
+        of_fetch = pc.and_(pc.equal(self.rows["api"], "Fetch"), by_old)
+        found: npt.NDArray[np.bool_] = pc.fill_null(of_fetch, fill_value=False).to_numpy()
+        return found
 
 
 # -- incarnations -------------------------------------------------------------------------------
@@ -282,42 +195,79 @@ class _IncarnationSpan:
     """Whether it begins there, and was not there before."""
 
 
-def incarnations(traces: pa.Table, topic: str, partition: int) -> Iterator[TopicIncarnation]:
+def incarnations(traces: pa.Table, topic: str, partition: int) -> tuple[TopicIncarnation, ...]:
     """Every incarnation of a partition, in order; one at least.
 
     :param traces: `TRACES` of the partition and of no partition at all; events are by line, and so
         are exchanges.
     """
-    happenings = tuple(_trace_events(traces))
     is_exchange = pc.equal(traces["kind"], EXCHANGE)
     exchanges = rows_where(traces, pc.and_(is_exchange, pc.is_valid(traces["partition"])))
-    spans = list(_spans(happenings))
-    for span, next_span in pairwise([*spans, None]):
-        assert span is not None, "it is the last that has none behind it"
-        end = FOREVER if next_span is None else next_span.line
-        start = 0 if span is spans[0] and not span.created else span.line
+    return PartitionTimeline(traces, topic, partition).incarnations(exchanges)
+
+
+class PartitionTimeline:
+    """The incarnations of a partition, by events alone: exchanges may come little by little.
+
+    :param traces: `TRACES`; the events among them are those that concern the partition, by line.
+    """
+
+    def __init__(self, traces: pa.Table, topic: str, partition: int) -> None:
+        self._topic, self._partition = topic, partition
+        self._events = tuple(trace_events(traces))
+        spans = tuple(_spans(self._events))
+        ends = [*(span.line for span in spans[1:]), FOREVER]
+        self._parts = [
+            self._part(span, end, is_first=span is spans[0])
+            for span, end in zip(spans, ends, strict=True)
+        ]
+
+    def incarnations(self, exchanges: pa.Table) -> tuple[TopicIncarnation, ...]:
+        """All of them, in order, each with those of the exchanges that are within it."""
+        return tuple(
+            TopicIncarnation(
+                topic=self._topic,
+                partition=self._partition,
+                topic_id=part.span.topic_id,
+                is_last=part.end == FOREVER,
+                from_start=part.span.created,
+                rows=_within(exchanges, part),
+                events=part.events,
+                configs=part.configs,
+            )
+            for part in self._parts
+        )
+
+    def _part(self, span: _IncarnationSpan, end: int, *, is_first: bool) -> "_TimelinePart":
+        start = 0 if is_first and not span.created else span.line
         events = tuple(
             each
-            for each in happenings
+            for each in self._events
             if each.line < end and (each.line >= start or _is_cluster_event(each))
         )
-        yield TopicIncarnation(
-            topic=topic,
-            partition=partition,
-            topic_id=span.topic_id,
-            is_last=next_span is None,
-            from_start=span.created,
-            rows=_within(exchanges, span, start, end, happenings),
+        return _TimelinePart(
+            span=span,
+            start=start,
+            end=end,
             events=events,
             configs=ConfigHistory(events),
+            unreachable=_unreachable_brokers(self._events, span.line),
         )
 
 
-def _trace_events(traces: pa.Table) -> Iterator[TraceEvent]:
-    events = traces.filter(pc.is_in(traces["kind"], pa.array(_RELEVANT_KINDS)))
-    for row in events.select([each.name for each in fields(TraceEvent)]).to_pylist():
-        row["details"] = json.loads(row["details"] or "{}")
-        yield TraceEvent(**row)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TimelinePart:
+    """Where one incarnation lies."""
+
+    span: _IncarnationSpan
+    start: int
+    """Its first line."""
+    end: int
+    """The line behind it; `FOREVER` of the last."""
+    events: tuple[TraceEvent, ...]
+    configs: ConfigHistory
+    unreachable: Mapping[int, int]
+    """Brokers that could not hear of it, and until which line."""
 
 
 def _is_cluster_event(event: TraceEvent) -> bool:
@@ -346,16 +296,14 @@ def _spans(events: Iterable[TraceEvent]) -> Iterator[_IncarnationSpan]:
     yield present
 
 
-def _within(
-    exchanges: pa.Table, span: _IncarnationSpan, start: int, end: int, events: Iterable[TraceEvent]
-) -> pa.Table:
+def _within(exchanges: pa.Table, part: _TimelinePart) -> pa.Table:
     """The exchanges within an incarnation, with brokers that had learnt of it."""
     lines, numbers = exchanges["line"].to_numpy(), exchanges["number"].to_numpy()
-    found: npt.NDArray[np.bool_] = (lines >= start) & (lines < end)
-    if start:
-        found &= numbers > span.newest
+    found: npt.NDArray[np.bool_] = (lines >= part.start) & (lines < part.end)
+    if part.start:
+        found &= numbers > part.span.newest
     brokers = exchanges["broker"].to_numpy()
-    for broker, until in _unreachable_brokers(events, span.line).items():
+    for broker, until in part.unreachable.items():
         found &= (brokers != broker) | (lines >= until)
     return rows_where(exchanges, pa.array(found))
 

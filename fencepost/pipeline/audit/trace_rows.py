@@ -1,7 +1,7 @@
 """Rows of a trace in little memory: what no rule asks of is left out, and nothing is copied twice.
 
-A partition's exchanges come together in one process. Those that read are most of them, and each
-lists the batches that were read: every consumer and follower brings each batch once more.
+Those that read are most exchanges, and each lists the batches that were read: every consumer and
+follower brings each batch once more.
 """
 
 from typing import Final

@@ -24,6 +24,7 @@ from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
 from tests.harness.control_client import Control, Json
 from tests.harness.durable_cluster import DurableCluster
+from tests.pipeline.audit.trace_scan.passed import passed
 
 LOG_RULES: Final = tuple(name for name, rule in RULES.items() if not rule.needs_trace)
 SMALL: Final = {"index.interval.bytes": "200"}
@@ -210,8 +211,16 @@ def followed(
     known: Mapping[TopicPartition, PartitionMetadata],
     rules: Collection[str],
 ) -> list[Violation]:
-    """What some rules find, each of which is followed to its end."""
-    return _unbroken(check_partitions(rows, traces, known, rules=rules, now_ms=_now_ms()))
+    """What some rules find, each of which is followed to its end.
+
+    They find it in the whole trace, and in what Spark leaves of it.
+    """
+    now_ms = _now_ms()
+    found = _unbroken(check_partitions(rows, traces, known, rules=rules, now_ms=now_ms))
+    if traces is not None:
+        left = check_partitions(rows, passed(traces), known, rules=rules, now_ms=now_ms)
+        assert _unbroken(left) == found
+    return found
 
 
 def _unbroken(results: Iterator[PartitionResult]) -> list[Violation]:

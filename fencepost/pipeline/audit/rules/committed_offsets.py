@@ -15,10 +15,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.batch_arrays import NOT_FOUND, Batches
 from fencepost.pipeline.audit.committed_offset_register import (
+    APIS_OF_GROUPS,
     CommittedOffsetRegister,
     OffsetWrite,
     committed_offset_registers,
@@ -26,6 +28,7 @@ from fencepost.pipeline.audit.committed_offset_register import (
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, logs_of_incarnation
 from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
+from fencepost.pipeline.audit.trace_scan.scan import Stretch
 
 NAME: Final = "committed-offsets"
 _NO_EPOCH: Final = -1
@@ -149,6 +152,15 @@ def _commit_violation(
     )
 
 
+class GroupScan:
+    """Leaves what groups commit, and what they are told."""
+
+    def next(self, stretch: Stretch) -> None:
+        """Go on."""
+        wanted = pc.is_in(stretch.incarnation.rows["api"], pa.array(APIS_OF_GROUPS))
+        stretch.kept.keep(wanted.to_numpy())
+
+
 RULE: Final = Rule(
     name=NAME,
     about="Groups are told what they have committed, and it and its epoch fit the log.",
@@ -161,4 +173,5 @@ RULE: Final = Rule(
         "not at all"
     ),
     check=check,
+    scan=GroupScan,
 )

@@ -16,10 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
-from fencepost.pipeline.audit.batch_arrays import UNKNOWN, Batches, TracedBatches, traced_batches_of
+from fencepost.pipeline.audit.batch_arrays import (
+    UNKNOWN,
+    Batches,
+    BoolArray,
+    Int64Array,
+    TracedBatches,
+    traced_batches_of,
+)
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, logs_of_incarnation
 from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
+from fencepost.pipeline.audit.trace_scan.scan import Stretch
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.protocol.errors import ErrorCode
 
@@ -36,10 +44,7 @@ _APPENDED: Final = (
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Batches that lie elsewhere, and batches that should not be there at all."""
     for incarnation in evidence.incarnations:
-        rows = incarnation.exchanges("Produce")
-        error = pc.cast(rows["error"], pa.int64())
-        appended = pc.or_(pc.is_null(error), pc.is_in(error, pa.array(_APPENDED, pa.int64())))
-        yield from _misplaced(incarnation, rows.filter(appended))
+        yield from _misplaced(incarnation)
     last = evidence.last_incarnation
     if last is not None and _is_whole(last):
         yield from _left_behind(last, logs_of_incarnation(evidence, last.topic_id).logs)
@@ -48,10 +53,10 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
 # -- what was appended --------------------------------------------------------------------------
 
 
-def _misplaced(incarnation: TopicIncarnation, rows: pa.Table) -> Iterator[Violation]:
+def _misplaced(incarnation: TopicIncarnation) -> Iterator[Violation]:
+    rows = incarnation.exchanges("Produce")
     batches = traced_batches_of(rows)
-    offset = _offsets(batches, rows)
-    wrong = (batches.expected >= 0) & (offset >= 0) & (offset != batches.expected)
+    wrong, offset = _is_misplaced(batches, rows)
     for index in np.flatnonzero(wrong).tolist():
         row = rows.slice(int(batches.row[index]), 1).to_pylist()[0]
         at, expected = int(offset[index]), int(batches.expected[index])
@@ -70,9 +75,15 @@ def _misplaced(incarnation: TopicIncarnation, rows: pa.Table) -> Iterator[Violat
         )
 
 
-def _offsets(
-    batches: TracedBatches, rows: pa.Table
-) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+def _is_misplaced(batches: TracedBatches, rows: pa.Table) -> tuple[BoolArray, Int64Array]:
+    """Of each batch whether it was appended elsewhere than it was expected; and where it was."""
+    error = pc.cast(rows["error"], pa.int64())
+    appended = pc.or_(pc.is_null(error), pc.is_in(error, pa.array(_APPENDED, pa.int64())))
+    offset = np.where(appended.to_numpy()[batches.row], _offsets(batches, rows), UNKNOWN)
+    return (batches.expected >= 0) & (offset >= 0) & (offset != batches.expected), offset
+
+
+def _offsets(batches: TracedBatches, rows: pa.Table) -> Int64Array:
     """Where each was appended by its request; `UNKNOWN` where that is not known.
 
     Without a producer id nothing is a repetition, and the answer tells of what was converted.
@@ -82,9 +93,7 @@ def _offsets(
         batches.is_first & succeeded.to_numpy()[batches.row] & (batches.producer_id < 0)
     )
     converted = np.where(is_acknowledged, batches.answered, UNKNOWN)
-    found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.where(
-        batches.is_appended_as_sent, batches.base, converted
-    )
+    found: Int64Array = np.where(batches.is_appended_as_sent, batches.base, converted)
     return found
 
 
@@ -143,6 +152,36 @@ def is_refused(incarnation: TopicIncarnation, rows: pa.Table) -> pa.ChunkedArray
     return pc.is_in(pc.cast(rows["error"], pa.int64()), codes)
 
 
+class ExpectedScan:
+    """Leaves what lies elsewhere, what was refused, and what was sent with the same checksum.
+
+    What failed comes first, so that these checksums are known by then.
+    """
+
+    def __init__(self) -> None:
+        self._refused: frozenset[int] = frozenset()
+
+    def next(self, stretch: Stretch) -> None:
+        """Go on."""
+        incarnation = stretch.incarnation
+        at = np.flatnonzero(pc.equal(incarnation.rows["api"], "Produce").to_numpy())
+        if not len(at):
+            return
+        rows = incarnation.rows.take(at)
+        batches = traced_batches_of(rows)
+        refused = pc.fill_null(is_refused(incarnation, rows), fill_value=False).to_numpy()
+        self._refused |= frozenset(batches.crc[refused[batches.row]].tolist())
+        left, _ = _is_misplaced(batches, rows)
+        failed = pc.fill_null(pc.not_equal(rows["error"], ErrorCode.NONE), fill_value=False)
+        left |= failed.to_numpy()[batches.row] & (batches.epoch >= 0)
+        if self._refused:
+            left |= np.isin(batches.crc, list(self._refused))
+        kept = np.zeros(incarnation.rows.num_rows, bool)
+        kept[at[batches.row[left]]] = True
+        kept[at[refused]] = True
+        stretch.kept.keep(kept)
+
+
 RULE: Final = Rule(
     name=NAME,
     about="A conditional publish lies at its expected offset, or nowhere.",
@@ -152,4 +191,5 @@ RULE: Final = Rule(
     severity=Severity.ANSWER,
     remedy="compare the records at the offset with what their producer was to write",
     check=check,
+    scan=ExpectedScan,
 )

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.batch_arrays import Int64Array
 from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
-from fencepost.pipeline.datasource.trace_exchanges import CLIENT_REPLICA_ID
+from fencepost.pipeline.audit.trace_scan.ordering import IS_ANSWERED, is_latest
+from fencepost.pipeline.audit.trace_scan.scan import Stretch
 
 NAME: Final = "latest-never-back"
-LATEST: Final = -1
-"""The timestamp in a ListOffsets request."""
 _BELOW_ALL: Final = -2
 """Below every offset in an answer: the least is -1."""
 _UNCLEAN: Final = "unclean.leader.election.enable"
@@ -46,9 +46,7 @@ class _Answer:
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Every answer that is below an earlier one."""
     for incarnation in evidence.incarnations:
-        rows = incarnation.succeeded("ListOffsets")
-        is_latest = pc.equal(rows["timestamp"], LATEST)
-        rows = rows.filter(pc.and_(is_latest, pc.equal(rows["replica_id"], CLIENT_REPLICA_ID)))
+        rows = incarnation.rows.filter(pa.array(is_latest(incarnation.rows)))
         for level in pc.unique(rows["isolation_level"]).to_pylist():
             yield from _of_level(incarnation, rows.filter(pc.equal(rows["isolation_level"], level)))
 
@@ -121,6 +119,58 @@ def _stale(incarnation: TopicIncarnation, first: _Answer, second: _Answer) -> st
     return f"broker {second.broker} was no leader any more, and had not heard of it yet"
 
 
+class LatestScan:
+    """Leaves answers that are below an earlier one, and the first of those that were highest then.
+
+    Of each isolation level the first answer is left too: findings are in the order of these.
+    """
+
+    def __init__(self) -> None:
+        self._highest: dict[int, int] = {}
+        self._back: set[int] = set()
+        """Lines of answers that are below an earlier one, and were not seen yet."""
+
+    def next(self, stretch: Stretch) -> None:
+        """Go on."""
+        turns = stretch.turns.select(["line", "offset", "isolation_level", IS_ANSWERED])
+        number_of_row = np.cumsum(turns[IS_ANSWERED].to_numpy()) - 1
+        wanted = np.flatnonzero(is_latest(stretch.turns))
+        levels = turns["isolation_level"].take(wanted)
+        for level in pc.unique(levels).drop_null().to_pylist():
+            of_level = wanted[pc.equal(levels, level).to_numpy()]
+            self._of_level(stretch, turns.take(of_level), number_of_row[of_level], level)
+
+    def _of_level(
+        self, stretch: Stretch, turns: pa.Table, number_of_row: Int64Array, level: int
+    ) -> None:
+        """:param number_of_row: Of each answer which of the rows of the stretch it is."""
+        answered, offsets = turns[IS_ANSWERED].to_numpy(), turns["offset"]
+        offsets = pc.fill_null(offsets, _BELOW_ALL).to_numpy()
+        lines = turns["line"].to_numpy()
+        kept = np.zeros(stretch.incarnation.rows.num_rows, bool)
+        before = self._highest.get(level)
+        if before is None and answered.any():
+            kept[number_of_row[answered][0]] = True
+        least = _BELOW_ALL if before is None else before
+        highest = np.maximum.accumulate(np.append(least, np.where(answered, offsets, _BELOW_ALL)))
+        rises = np.flatnonzero(np.diff(highest) > 0)
+        back = np.flatnonzero(~answered & (offsets < highest[:-1]))
+        self._back.update(lines[back].tolist())
+        # Of each the rise before it; where there is none, it was in an earlier stretch.
+        rise = np.searchsorted(rises, back) - 1
+        kept[number_of_row[rises[rise[rise >= 0]]]] = True
+        if (rise < 0).any():
+            stretch.kept.keep_held((NAME, level))
+        seen = np.flatnonzero(answered & np.isin(lines, list(self._back)))
+        self._back.difference_update(lines[seen].tolist())
+        kept[number_of_row[seen]] = True
+        stretch.kept.keep(kept)
+        if len(rises):
+            stretch.kept.hold((NAME, level), int(number_of_row[rises[-1]]))
+        if answered.any():
+            self._highest[level] = int(highest[-1])
+
+
 RULE: Final = Rule(
     name=NAME,
     about="Of two answers that are ordered in time the later tells no smaller latest offset.",
@@ -133,4 +183,5 @@ RULE: Final = Rule(
         "from there"
     ),
     check=check,
+    scan=LatestScan,
 )

@@ -16,15 +16,17 @@ import pyarrow.compute as pc
 from fencepost.broker.core.events import Kind
 from fencepost.pipeline.audit.batch_arrays import BoolArray, Int64Array, traced_batches_of
 from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Severity, Violation
-from fencepost.pipeline.audit.rules.latest_never_back import LATEST
 from fencepost.pipeline.audit.timeline import TopicIncarnation
-from fencepost.pipeline.datasource.trace_exchanges import CLIENT_REPLICA_ID
+from fencepost.pipeline.audit.trace_scan.ordering import is_latest
+from fencepost.pipeline.audit.trace_scan.scan import Stretch
+from fencepost.pipeline.audit.trace_scan.session_epochs import changes, requested_epochs
 
 NAME: Final = "no-stale-epoch"
 _CHECKED: Final = ("Fetch", "ListOffsets", "OffsetForLeaderEpoch")
 _COLUMNS: Final = (
-    *("api", "broker", "replica_id", "number", "newest", "line", "time_ms", "session_id"),
-    *("current_leader_epoch", "fetch_offset", "timestamp", "offset", "epoch", "batches"),
+    *("api", "broker", "replica_id", "number", "newest", "line", "time_ms", "answered_ms", "error"),
+    *("session_id", "current_leader_epoch", "fetch_offset", "timestamp", "offset", "epoch"),
+    "batches",
 )
 _NONE: Final = -1
 
@@ -35,35 +37,9 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
         rows = incarnation.succeeded("Produce", *_CHECKED, columns=_COLUMNS)
         if not rows.num_rows:
             continue
-        requested, shown = _requested_epochs(rows), _shown_epochs(rows)
+        requested, shown = requested_epochs(rows), _shown_epochs(rows)
         yield from _by_itself(incarnation, rows, requested, shown)
         yield from _by_others(incarnation, rows, requested, np.maximum(requested, shown))
-
-
-def _requested_epochs(rows: pa.Table) -> Int64Array:
-    """The epoch of each request; within a fetch session it is sent once."""
-    requested: Int64Array = pc.fill_null(rows["current_leader_epoch"], _NONE).to_numpy().copy()
-    is_silent = pc.and_(pc.is_null(rows["fetch_offset"]), pc.equal(rows["api"], "Fetch"))
-    fetches = np.flatnonzero(pc.is_valid(rows["session_id"]).to_numpy())
-    brokers, sessions, numbers = (
-        rows[name].to_numpy()[fetches] for name in ("broker", "session_id", "number")
-    )
-    order = np.lexsort((numbers, sessions, brokers))
-    in_order, silent = fetches[order], is_silent.to_numpy()[fetches[order]]
-    begins = _changes(brokers[order]) | _changes(sessions[order])
-    # The last before each that says an epoch, in its session.
-    at = np.arange(len(order))
-    said = np.maximum.accumulate(np.where(silent, _NONE, at))
-    known = said >= np.maximum.accumulate(np.where(begins, at, 0))
-    epochs = np.where(known, requested[in_order[said]], _NONE)
-    requested[in_order[silent]] = epochs[silent]
-    return requested
-
-
-def _changes(column: Int64Array) -> BoolArray:
-    """Of each whether it is another than the one before it."""
-    found: BoolArray = np.append(True, column[1:] != column[:-1])[: len(column)]
-    return found
 
 
 def _shown_epochs(rows: pa.Table) -> Int64Array:
@@ -82,21 +58,20 @@ def _shown_epochs(rows: pa.Table) -> Int64Array:
 def _by_itself(
     incarnation: TopicIncarnation, rows: pa.Table, requested: Int64Array, shown: Int64Array
 ) -> Iterator[Violation]:
-    """Answers that show another epoch than their requests had.
+    """Answers that show another epoch than their requests had."""
+    for index in np.flatnonzero(_contradicts(rows, requested, shown)).tolist():
+        found = f"and shows that it is in epoch {shown[index]}"
+        yield _violation(incarnation, rows, index, int(requested[index]), found)
+
+
+def _contradicts(rows: pa.Table, requested: Int64Array, shown: Int64Array) -> BoolArray:
+    """Of each whether its answer shows another epoch than its request had.
 
     Latest is answered to clients in the leader's own epoch, which is neither older nor newer.
     """
-    is_latest = pc.and_(
-        pc.and_(
-            pc.equal(rows["api"], "ListOffsets"), pc.equal(rows["replica_id"], CLIENT_REPLICA_ID)
-        ),
-        pc.equal(rows["timestamp"], LATEST),
-    )
-    exact = pc.fill_null(is_latest, fill_value=False).to_numpy() & (shown >= 0)
-    wrong = (requested >= 0) & ((shown > requested) | (exact & (shown != requested)))
-    for index in np.flatnonzero(wrong).tolist():
-        found = f"and shows that it is in epoch {shown[index]}"
-        yield _violation(incarnation, rows, index, int(requested[index]), found)
+    exact = is_latest(rows) & (shown >= 0)
+    wrong: BoolArray = (requested >= 0) & ((shown > requested) | (exact & (shown != requested)))
+    return wrong
 
 
 def _by_others(
@@ -106,7 +81,7 @@ def _by_others(
     brokers = rows["broker"].to_numpy()
     starts = _starts(incarnation, rows)
     order = np.lexsort((rows["newest"].to_numpy(), starts, brokers))
-    begins = np.flatnonzero(_changes(brokers[order]) | _changes(starts[order])).tolist()
+    begins = np.flatnonzero(changes(brokers[order]) | changes(starts[order])).tolist()
     for first, behind in pairwise([*begins, len(order)]):
         yield from _of_one_start(incarnation, rows, order[first:behind], requested, known)
 
@@ -162,6 +137,56 @@ def _violation(
     )
 
 
+class EpochScan:
+    """Leaves answers under epochs that the broker knew to be others, and those that show new ones.
+
+    A broker knows, between two of its starts, no more epochs than there were elections.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[Int64Array, Int64Array]] = {}
+        """By broker and start: the epochs that were shown, each greater than the one before it,
+        and the `newest` of the answers that were the first to show them."""
+
+    def next(self, stretch: Stretch) -> None:
+        """Go on."""
+        rows = stretch.incarnation.rows
+        is_checked = pc.is_in(rows["api"], pa.array(["Produce", *_CHECKED]))
+        succeeded = pc.and_(pc.is_valid(rows["answered_ms"]), pc.equal(rows["error"], 0))
+        wanted = pc.fill_null(pc.and_(is_checked, succeeded), fill_value=False)
+        at = np.flatnonzero(wanted.to_numpy())
+        rows = rows.select(_COLUMNS).take(at)
+        requested, shown = requested_epochs(rows), _shown_epochs(rows)
+        left = _contradicts(rows, requested, shown)
+        brokers, starts = rows["broker"].to_numpy(), _starts(stretch.incarnation, rows)
+        order = np.lexsort((starts, brokers))
+        begins = np.flatnonzero(changes(brokers[order]) | changes(starts[order])).tolist()
+        for first, behind in pairwise([*begins, len(order)]):
+            own = order[first:behind]
+            key = (int(brokers[own[0]]), int(starts[own[0]]))
+            left[own] |= self._of_one_start(key, rows.take(own), requested[own], shown[own])
+        kept = np.zeros(stretch.incarnation.rows.num_rows, bool)
+        kept[at[left]] = True
+        stretch.kept.keep(kept)
+
+    def _of_one_start(
+        self, key: tuple[int, int], rows: pa.Table, requested: Int64Array, shown: Int64Array
+    ) -> BoolArray:
+        """Of each answer of a broker between two of its starts whether it is left."""
+        numbers, newest = rows["number"].to_numpy(), rows["newest"].to_numpy()
+        none = np.zeros(0, np.int64)
+        epochs, since = self._known.get(key, (none, none))
+        known = np.maximum(requested, shown)
+        highest = np.maximum.accumulate(np.append(epochs[-1:] if len(epochs) else _NONE, known))
+        rises = np.diff(highest) > 0
+        epochs, since = np.append(epochs, known[rises]), np.append(since, newest[rises])
+        self._known[key] = epochs, since
+        before = np.searchsorted(since, numbers, side="left")
+        shown_before = np.append(_NONE, epochs)[before]
+        stale: BoolArray = (requested >= 0) & (requested < shown_before)
+        return rises | stale
+
+
 RULE: Final = Rule(
     name=NAME,
     about="No request succeeds under another leader epoch than the broker's.",
@@ -171,4 +196,5 @@ RULE: Final = Rule(
     severity=Severity.ANSWER,
     remedy="nothing stored is wrong: the client was to be refused, and to ask for the leader again",
     check=check,
+    scan=EpochScan,
 )

@@ -1,0 +1,62 @@
+"""Scans for what more than one rule, the lineage and the comparison of windows ask for; and all."""
+
+from typing import Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from fencepost.pipeline.audit.rules import RULES
+from fencepost.pipeline.audit.trace_scan.scan import NewScan, Stretch
+from fencepost.protocol.errors import ErrorCode
+
+_ACKS_ALL: Final = -1
+
+
+class LogStartScan:
+    """Leaves an answer with the highest log start of all."""
+
+    def __init__(self) -> None:
+        self._highest = -1
+
+    def next(self, stretch: Stretch) -> None:
+        """Go on."""
+        starts = pc.fill_null(stretch.incarnation.rows["log_start_offset"], -1).to_numpy()
+        if len(starts) and starts.max() > self._highest:
+            self._highest = int(starts.max())
+            stretch.kept.hold(LogStartScan, int(starts.argmax()))
+
+
+class WipedReplicaScan:
+    """Leaves a Fetch of a follower that does not tell when it has lost its disk."""
+
+    def __init__(self) -> None:
+        self._found = False
+
+    def next(self, stretch: Stretch) -> None:
+        """Go on."""
+        found = np.flatnonzero(stretch.incarnation.has_no_replica_epoch)
+        if len(found) and not self._found:
+            self._found = True
+            stretch.kept.hold(WipedReplicaScan, int(found[0]))
+
+
+class AcknowledgedScan:
+    """Leaves what was acknowledged to acks=all, of the incarnation that the logs are of."""
+
+    def next(self, stretch: Stretch) -> None:
+        """Go on."""
+        if stretch.incarnation.is_last:
+            rows = stretch.incarnation.rows
+            produced = pc.and_(pc.equal(rows["api"], "Produce"), pc.is_valid(rows["answered_ms"]))
+            to_all = pc.and_(
+                pc.equal(rows["acks"], _ACKS_ALL), pc.equal(rows["error"], ErrorCode.NONE)
+            )
+            wanted = pc.fill_null(pc.and_(produced, to_all), fill_value=False)
+            stretch.kept.keep(wanted.to_numpy())
+
+
+SCANS: Final[tuple[NewScan, ...]] = (
+    *(LogStartScan, WipedReplicaScan, AcknowledgedScan),
+    *(rule.scan for rule in RULES.values() if rule.scan is not None),
+)
+"""These, and those of rules."""
