@@ -339,7 +339,7 @@ def lineage_blocks(findings: AuditResult, *, everywhere: bool) -> Iterator[Block
 
 def _rule_row(tally: RuleTotals) -> tuple[Cell, ...]:
     if not tally.checked:
-        return (tally.rule.name, Text("needs --trace", QUIET), "", "", "")
+        return (tally.rule.name, Text(f"needs {tally.needed}", QUIET), "", "", "")
     if tally.violations:
         word = Text("broken", BAD)
     elif tally.failed:

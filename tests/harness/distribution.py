@@ -24,6 +24,7 @@ GROUPS: Final = (
     ("tests/pipeline/stream/", "spark"),
     ("tests/pipeline/test_", "spark"),
     ("tests/pipeline/audit/test_job.py", "spark"),
+    ("tests/pipeline/audit/test_keys_agree.py", "spark"),
     ("tests/pipeline/audit/test_notebook.py", "spark"),
     ("tests/pipeline/audit/test_page.py", "spark"),
     ("tests/pipeline/audit/test_simulated_history.py", "spark"),

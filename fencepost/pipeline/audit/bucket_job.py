@@ -60,11 +60,13 @@ def bucket_job(
     function: BucketFunction,
     schema: pa.Schema,
     windows: DataFrame | None = None,
+    keys: DataFrame | None = None,
 ) -> DataFrame:
     """The rows that a function makes of each bucket.
 
     :param schema: Of these rows.
     :param windows: `WINDOWS` of all segments; None: these are scanned.
+    :param keys: More metadata of partitions: what `key_differences` finds; None without.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -82,7 +84,7 @@ def bucket_job(
     buckets = bucket_count(listing.partitions, copies)
     if windows is None:
         windows = scan_segments(options, listing)
-    batches = _batches(windows, listing, buckets).groupBy(_BUCKET)
+    batches = _batches(windows, listing, keys, buckets).groupBy(_BUCKET)
     if options.trace is None:
         return batches.applyInArrow(one, from_arrow_schema(schema))
     traces = _traces(options, listing, buckets).groupBy(_BUCKET)
@@ -112,13 +114,16 @@ def separate_metadata(
     return batches, partition_metadata(metadata, with_objects=with_objects)
 
 
-def _batches(batches: DataFrame, listing: SourceListing, buckets: int) -> DataFrame:
+def _batches(
+    batches: DataFrame, listing: SourceListing, keys: DataFrame | None, buckets: int
+) -> DataFrame:
     """The batches, and the metadata of partitions and of the cluster."""
     from pyspark.sql.functions import hash as murmur
     from pyspark.sql.functions import lit, pmod
 
     batches = batches.withColumn(_BUCKET, pmod(murmur("topic", "partition"), lit(buckets)))
-    metadata = _to_buckets(listing.bucket_rows, "topic IS NOT NULL", buckets)
+    rows = listing.bucket_rows if keys is None else listing.bucket_rows.unionByName(keys)
+    metadata = _to_buckets(rows, "topic IS NOT NULL", buckets)
     return batches.unionByName(metadata, allowMissingColumns=True)
 
 

@@ -123,6 +123,11 @@ class BucketScreen:
         return self._each(lambda known: not known.absent)
 
     @cached_property
+    def has_no_key_difference(self) -> BoolArray:
+        """Its replicas do not differ by keys, or were not compared so."""
+        return self._each(lambda known: not known.key_differences.found)
+
+    @cached_property
     def has_no_leftover(self) -> BoolArray:
         """No file is on its way in or out."""
         replicas = self.replicas

@@ -225,3 +225,8 @@ class DirectoryRule:
     def needs_trace(self) -> bool:
         """None does."""
         return False
+
+    @property
+    def needs_records(self) -> bool:
+        """None does."""
+        return False

@@ -31,6 +31,7 @@ from fencepost.pipeline.audit.incidents import (
     by_severity,
     incident_table,
 )
+from fencepost.pipeline.audit.keys.key_tasks import key_differences
 from fencepost.pipeline.audit.lineage.table import lineage_table
 from fencepost.pipeline.audit.metadata_rows import (
     BrokerResult,
@@ -54,7 +55,7 @@ from fencepost.pipeline.audit.rule import (
     TopicPartition,
     violation_table,
 )
-from fencepost.pipeline.audit.rules import RULES, transactions
+from fencepost.pipeline.audit.rules import RULES, keys_agree, transactions
 from fencepost.pipeline.audit.source_listing import SourceListing, list_sources
 from fencepost.pipeline.audit.spark_task import OUTPUT_SCHEMA, SUMMARY, run_task
 from fencepost.pipeline.audit.state.audit_state import AuditState
@@ -120,6 +121,8 @@ class AuditOptions:
         )
 
     def _can_check(self, rule: DirectoryRule | Rule) -> bool:
+        if rule.needs_records and self.level is not Level.RECORDS:
+            return False
         return self.trace is not None or not rule.needs_trace
 
 
@@ -239,6 +242,7 @@ def list_logs(
         with_coordinators=any(each.name == transactions.NAME for each in options.selected_rules),
         rules=options.rules,
         suppressions=options.suppressions,
+        with_keys=any(each.name == keys_agree.NAME for each in options.checked_rules),
         with_stamps=state is not None,
     )
     with _readable_failure():
@@ -274,7 +278,12 @@ def audit(spark: SparkSession, options: AuditOptions) -> AuditResult:
                     with_tier=options.remote is not None,
                 )
             answered = bucket_job(
-                options, listing, bucket_function(options), OUTPUT_SCHEMA, windows
+                options,
+                listing,
+                bucket_function(options),
+                OUTPUT_SCHEMA,
+                windows,
+                key_differences(listing),
             ).toArrow()
     finally:
         listing.unpersist()

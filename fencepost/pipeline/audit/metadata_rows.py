@@ -20,6 +20,7 @@ from fencepost.pipeline.audit.condensed.window_rows import PlannedSegment
 from fencepost.pipeline.audit.coordinator_log import CoordinatedProducer
 from fencepost.pipeline.audit.directory_rule import DirectoryIdentity, DirectoryListing
 from fencepost.pipeline.audit.directory_task import DirectoryResult
+from fencepost.pipeline.audit.keys.key_differences import KeyDifferences
 from fencepost.pipeline.audit.rule import ReplicaMetadata, TierSegment, TopicPartition
 from fencepost.pipeline.audit.state.kept_segments import KeptSegment, ScanExtent
 from fencepost.pipeline.datasource.log_directories import LogDir, Replica
@@ -81,6 +82,13 @@ class TransactionPart:
     producers: Mapping[int, CoordinatedProducer]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPart:
+    """Where replicas of a partition differ in some of its keys."""
+
+    differences: KeyDifferences
+
+
 # -- of the cluster, for each bucket ----------------------------------------------------------
 
 
@@ -93,6 +101,8 @@ class ClusterFacts:
     """By topic name: those that decide which records may be missing."""
     default_policies: frozenset[str] = frozenset()
     """The values of ``log.cleanup.policy`` that brokers have."""
+    default_tombstones_ms: int | None = None
+    """The least ``log.cleaner.delete.retention.ms`` that a broker has; None where none says it."""
     cluster_ids: tuple[str, ...] = ()
     """Of the log directories that say one."""
     is_clean: bool = False
@@ -132,6 +142,8 @@ class FoundDirectory:
     """None where its logs are not read, as nothing says of which broker they are."""
     keys: tuple[str, ...]
     """Of the tasks that follow the rules about directories, all of them."""
+    compacted: frozenset[str]
+    """As `FoundReplicas` has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +180,8 @@ class FoundReplicas:
     """As `log_directories.is_fenceposts`."""
     checkpointed_ns: int
     """As `DirectoryListing.checkpointed_ns`."""
+    compacted: frozenset[str]
+    """Topics whose replicas are compared by keys, as the cluster metadata say."""
     replicas: tuple[CheckpointedReplica, ...]
 
 
@@ -176,6 +190,8 @@ class FoundSegments:
     """Segments of a replica, or of a partition in the tier; their key is that of the partition."""
 
     segments: tuple[SegmentFiles, ...]
+    is_compacted: bool = False
+    """Whether the replica is to be compared with others by keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +199,14 @@ class ScanShare:
     """The segments that a task scans, and how each is cut into windows."""
 
     segments: tuple[PlannedSegment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyShare:
+    """Segments of a partition whose keys a task reads, into how many parts they are divided."""
+
+    segments: tuple[SegmentFiles, ...]
+    parts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from fencepost.broker.metadata.image import INTERNAL_TOPICS
 from fencepost.pipeline.audit.coordinator_log import TOPIC as TRANSACTION_TOPIC
 from fencepost.pipeline.audit.directory_rule import modified_ns, read_listing
 from fencepost.pipeline.audit.directory_task import check_broker
@@ -70,7 +71,12 @@ DEFAULT_POLICY: Final = "log.cleanup.policy"
 TIERED: Final = "remote.storage.enable"
 RETENTION_MS: Final = "retention.ms"
 RETENTION_BYTES: Final = "retention.bytes"
-_CONFIGS: Final = (POLICY, TIERED, RETENTION_MS, RETENTION_BYTES)
+TOMBSTONES_MS: Final = "delete.retention.ms"
+_DEFAULT_TOMBSTONES_MS: Final = "log.cleaner.delete.retention.ms"
+_CONFIGS: Final = (POLICY, TIERED, RETENTION_MS, RETENTION_BYTES, TOMBSTONES_MS)
+_INTERNAL: Final = INTERNAL_TOPICS | {"__share_group_state"}
+"""Kafka compacts them, whatever their configs say here."""
+_COMPACT: Final = "compact"
 _REPLICAS: Final = 200
 """Directories that are listed in less time than a task takes to start, or about as much."""
 
@@ -87,6 +93,8 @@ class Wanted:
     """Whether a real Kafka's metadata of its tier are read."""
     with_coordinators: bool = False
     """Whether the transaction coordinators' log is read."""
+    with_keys: bool = False
+    """Whether replicas of compacted partitions are compared by keys."""
     rules: tuple[str, ...] = ()
     """Names of rules; none: all."""
     suppressions: tuple[Suppression, ...] = ()
@@ -118,10 +126,11 @@ def find_directories(wanted: Wanted) -> Iterator[MetadataRow]:
     found = find_all_dirs(wanted.directory)
     cluster = read_cluster_metadata(found.log_dirs)
     keys = tuple(sorted({_key(each.broker) for each in found.log_dirs} | {_key(None)}))
+    compacted = _compacted_topics(cluster, wanted)
     for log_dir in found.log_dirs:
-        yield _directory_row(log_dir.path, log_dir, keys)
+        yield _directory_row(log_dir.path, log_dir, keys, compacted)
     for path in found.set_aside:
-        yield _directory_row(path, None, keys)
+        yield _directory_row(path, None, keys, compacted)
     yield MetadataRow(value=_cluster_facts(cluster, wanted, found.log_dirs))
     yield from _cluster_parts(cluster, wanted, found.log_dirs)
 
@@ -130,10 +139,45 @@ def _key(broker: int | None) -> str:
     return f"broker {broker}"
 
 
-def _directory_row(path: Path, log_dir: LogDir | None, keys: tuple[str, ...]) -> MetadataRow:
-    return MetadataRow(
-        value=FoundDirectory(path=str(path), log_dir=log_dir, keys=keys), key=str(path)
+def _directory_row(
+    path: Path, log_dir: LogDir | None, keys: tuple[str, ...], compacted: frozenset[str]
+) -> MetadataRow:
+    found = FoundDirectory(path=str(path), log_dir=log_dir, keys=keys, compacted=compacted)
+    return MetadataRow(value=found, key=str(path))
+
+
+def is_compacted(topic: str, own: str | None, defaults: Iterable[str]) -> bool:
+    """Whether configs say that the logs of a topic are compacted.
+
+    :param own: Its ``cleanup.policy``; None where it says none.
+    :param defaults: The policies that brokers have for those that say none.
+    """
+    policies = defaults if own is None else (own,)
+    return topic in _INTERNAL or any(_COMPACT in policy for policy in policies)
+
+
+def _compacted_topics(cluster: ClusterMetadata, wanted: Wanted) -> frozenset[str]:
+    """Those whose replicas are compared by keys."""
+    if not wanted.with_keys:
+        return frozenset()
+    defaults = _default_policies(cluster)
+    return frozenset(
+        name
+        for name in {*cluster.topics, *_INTERNAL}
+        if wanted.is_audited(name)
+        and is_compacted(name, cluster.topic_configs.get(name, {}).get(POLICY), defaults)
     )
+
+
+def _default_policies(cluster: ClusterMetadata) -> frozenset[str]:
+    known = cluster.broker_configs.values()
+    return frozenset(each[DEFAULT_POLICY] for each in known if DEFAULT_POLICY in each)
+
+
+def _default_tombstones_ms(cluster: ClusterMetadata) -> int | None:
+    known = cluster.broker_configs.values()
+    values = (each.get(_DEFAULT_TOMBSTONES_MS, "") for each in known)
+    return min((int(each) for each in values if each.isdecimal()), default=None)
 
 
 def _cluster_facts(
@@ -148,11 +192,8 @@ def _cluster_facts(
     return ClusterFacts(
         reading=cluster.reading,
         topic_configs={name: configs for name, configs in chosen.items() if configs},
-        default_policies=frozenset(
-            each[DEFAULT_POLICY]
-            for each in cluster.broker_configs.values()
-            if DEFAULT_POLICY in each
-        ),
+        default_policies=_default_policies(cluster),
+        default_tombstones_ms=_default_tombstones_ms(cluster),
         cluster_ids=tuple(sorted({each.cluster_id for each in log_dirs if each.cluster_id})),
         is_clean=all(each.clean for each in log_dirs),
         remote_log_partitions=len(remote_log[-1].partitions) if remote_log else None,
@@ -209,11 +250,12 @@ def list_directory(wanted: Wanted, found: FoundDirectory) -> Iterator[MetadataRo
     for key in found.keys:
         yield MetadataRow(value=IdentifiedDirectory(identity=listing.identity), key=key)
     if found.log_dir is not None:
-        yield from _replicas_in(wanted, found.log_dir, listing, cleaned)
+        yield from _replicas_in(wanted, found, found.log_dir, listing, cleaned)
 
 
 def _replicas_in(
     wanted: Wanted,
+    found: FoundDirectory,
     log_dir: LogDir,
     listing: DirectoryListing,
     cleaned: Mapping[TopicPartition, int],
@@ -243,6 +285,7 @@ def _replicas_in(
                 log_dir=log_dir,
                 is_fenceposts=is_own,
                 checkpointed_ns=listing.checkpointed_ns,
+                compacted=found.compacted,
                 replicas=some,
             ),
             key=str(log_dir.path / some[0].name),
@@ -321,7 +364,10 @@ def list_replicas(wanted: Wanted, found: FoundReplicas) -> Iterator[MetadataRow]
                 is_cleaned=each.is_cleaned,
             )
             yield MetadataRow(value=part, partition=(replica.topic, replica.partition))
-            yield from found_segments(map(with_stamp, files) if wanted.with_stamps else files)
+            compacted = replica.topic in found.compacted or (wanted.with_keys and each.is_cleaned)
+            yield from found_segments(
+                map(with_stamp, files) if wanted.with_stamps else files, is_compacted=compacted
+            )
         if wanted.with_remote_log and replica.topic == REMOTE_LOG_METADATA_TOPIC:
             yield MetadataRow(value=RemoteLogReplica(replica=replica))
         if wanted.with_coordinators and replica.topic == TRANSACTION_TOPIC:

@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from fencepost.broker.metadata.image import INTERNAL_TOPICS
 from fencepost.pipeline.audit import metadata_tasks as tasks
 from fencepost.pipeline.audit.cluster_metadata import PartitionClusterMetadata
 from fencepost.pipeline.audit.coordinator_log import CoordinatedProducer, CoordinatorLog
 from fencepost.pipeline.audit.coordinator_reader import read_coordinators
+from fencepost.pipeline.audit.keys.key_differences import joined
+from fencepost.pipeline.audit.keys.key_tasks import read_key_differences
 from fencepost.pipeline.audit.metadata_rows import (
     AssignedPart,
     CheckpointPart,
@@ -22,6 +23,7 @@ from fencepost.pipeline.audit.metadata_rows import (
     ClusterPart,
     CoordinatorFacts,
     CoordinatorReplica,
+    KeyPart,
     MetadataRow,
     RemoteLogFacts,
     RemoteLogReplica,
@@ -30,7 +32,13 @@ from fencepost.pipeline.audit.metadata_rows import (
     TierPart,
     TransactionPart,
 )
-from fencepost.pipeline.audit.rule import AbsentReplica, PartitionMetadata, TopicPartition
+from fencepost.pipeline.audit.rule import (
+    TOMBSTONES_MS,
+    AbsentReplica,
+    PartitionMetadata,
+    TopicPartition,
+)
+from fencepost.pipeline.audit.scan_tasks import plan_scan
 from fencepost.pipeline.audit.tier_tasks import list_tier, read_remote_log, read_tier
 
 if TYPE_CHECKING:
@@ -40,8 +48,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_INTERNAL: Final = INTERNAL_TOPICS | {"__share_group_state"}
-"""Kafka compacts them, whatever their configs say here."""
 _COMPACT: Final = "compact"
 _WITHOUT_END: Final = "-1"
 
@@ -117,11 +123,16 @@ class _Cluster:
 
     def is_compacted(self, topic: str) -> bool:
         """Whether its configs, or brokers' defaults, say that its logs are compacted."""
-        if topic in _INTERNAL:
-            return True
         own = self.config(topic, tasks.POLICY)
-        values = self.facts.default_policies if own is None else (own,)
-        return any(_COMPACT in policy for policy in values)
+        return tasks.is_compacted(topic, own, self.facts.default_policies)
+
+    def tombstones_ms(self, topic: str) -> int:
+        """How long a tombstone of a topic stays at the least, in milliseconds."""
+        own = self.config(topic, tasks.TOMBSTONES_MS)
+        if own is not None and own.isdecimal():
+            return int(own)
+        least = self.facts.default_tombstones_ms
+        return TOMBSTONES_MS if least is None else least
 
     def is_tiered(self, topic: str) -> bool | None:
         """Whether its closed segments may be in the tier alone; None where that is unknown."""
@@ -189,6 +200,8 @@ def _assemble(
         cluster=PartitionClusterMetadata(reading=cluster.reading, incarnations=incarnations),
         coordinators=cluster.coordinators_for(list(_of(TransactionPart, parts))),
         absent=absent,
+        key_differences=joined(each.differences for each in _of(KeyPart, parts)),
+        tombstones_ms=cluster.tombstones_ms(key[0]),
     )
 
 
@@ -222,6 +235,7 @@ def read_partition_metadata(
     remote: str | None = None,
     topics: Collection[str] = (),
     with_coordinators: bool = False,
+    with_keys: bool = False,
 ) -> dict[TopicPartition, PartitionMetadata]:
     """What the log directories, the tier and the cluster metadata say, all in this process.
 
@@ -230,6 +244,7 @@ def read_partition_metadata(
         topic ``__remote_log_metadata`` tells of its tier.
     :param topics: Only of these; none for all.
     :param with_coordinators: Whether the transaction coordinators' log is read.
+    :param with_keys: Whether replicas of compacted partitions are compared by keys.
     :returns: By topic and partition; empty where there is no log.
     :raises UnreadableSource: When there is no log directory, or the tier does not answer. A
         checkpoint that can't be read counts as missing.
@@ -239,6 +254,7 @@ def read_partition_metadata(
         topics=frozenset(topics) or None,
         with_remote_log=remote is None,
         with_coordinators=with_coordinators,
+        with_keys=with_keys,
     )
     rows = list(tasks.read_directories(wanted))
     values = [each.value for each in rows]
@@ -251,4 +267,5 @@ def read_partition_metadata(
             assert isinstance(row.value, TierKeys), "they are all that it lists"
             rows += read_tier(remote, row.value.stamps)
     rows += read_coordinators(wanted, _of(CoordinatorReplica, values))
+    rows += read_key_differences(plan_scan(rows))
     return partition_metadata(rows, with_objects=remote is not None)

@@ -20,6 +20,7 @@ from fencepost.pipeline.audit.batch_arrays import BoolArray
 from fencepost.pipeline.audit.cluster_metadata import PartitionClusterMetadata
 from fencepost.pipeline.audit.condensed.segment_folds import SegmentFolds
 from fencepost.pipeline.audit.coordinator_log import CoordinatorLog
+from fencepost.pipeline.audit.keys.key_differences import KeyDifferences
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.audit.trace_scan.scan import NewScan
 from fencepost.pipeline.datasource.schemas import Place
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 TopicPartition: TypeAlias = tuple[str, int]
 """A topic's name and the index of a partition."""
+TOMBSTONES_MS: Final = 86_400_000
+"""Kafka's default of ``delete.retention.ms``: a day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +114,10 @@ class PartitionMetadata:
     or was not read."""
     absent: tuple[AbsentReplica, ...] = ()
     """Of brokers all of whose log directories were read."""
+    key_differences: KeyDifferences = field(default_factory=KeyDifferences)
+    """Where replicas differ by keys; none where they were not compared so."""
+    tombstones_ms: int = TOMBSTONES_MS
+    """How long a record without a value stays at the least (``delete.retention.ms``)."""
 
     @property
     def is_local_only(self) -> bool:
@@ -365,5 +372,7 @@ class Rule:
     scan: NewScan | None = None
     """Which exchanges of a trace can change what `check` finds, besides those that change what
     rules share (`trace_scan.shared_scans`); None where it looks at no other."""
+    needs_records: bool = False
+    """Whether it can't be followed where only the headers of batches are read."""
     is_of_file: bool = False
     """Whether what it finds of one segment is about one file, and so has one cause."""

@@ -17,6 +17,7 @@ from fencepost.pipeline.audit.condensed.window_scan import scan_small_windows, s
 from fencepost.pipeline.audit.metadata_rows import (
     FoundSegments,
     KeptPart,
+    KeyShare,
     MetadataRow,
     ScanShare,
     ScanTotals,
@@ -42,15 +43,23 @@ takes however little it has to do. It is so much as Spark has of files in a task
 _SMALL_BYTES: Final = 64 << 10
 _LARGE_BYTES: Final = 4 << 20
 """What could be scanned in the time that it takes to open a segment, of `MAX_BYTES` or larger."""
+_PART_BYTES: Final = 16 << 20
+"""Bytes of all replicas for which there is one part of the keys: some 100,000 records."""
 
 
-def found_segments(segments: Iterable[SegmentFiles]) -> Iterator[MetadataRow]:
-    """The segments that a task has found, for those that plan partitions."""
+def found_segments(
+    segments: Iterable[SegmentFiles], *, is_compacted: bool = False
+) -> Iterator[MetadataRow]:
+    """The segments that a task has found, for those that plan partitions.
+
+    :param is_compacted: As `FoundSegments` has it.
+    """
     partitions: dict[TopicPartition, list[SegmentFiles]] = defaultdict(list)
     for each in segments:
         partitions[each.topic, each.partition].append(each)
     for (topic, partition), own in partitions.items():
-        yield MetadataRow(value=FoundSegments(segments=tuple(own)), key=f"{topic}-{partition}")
+        value = FoundSegments(segments=tuple(own), is_compacted=is_compacted)
+        yield MetadataRow(value=value, key=f"{topic}-{partition}")
 
 
 def plan_scan(rows: Iterable[MetadataRow], trust: Trust | None = None) -> Iterator[MetadataRow]:
@@ -61,14 +70,18 @@ def plan_scan(rows: Iterable[MetadataRow], trust: Trust | None = None) -> Iterat
     :param trust: Which of the kept segments are not read; None: all are.
     """
     segments: list[SegmentFiles] = []
+    compacted: set[TopicPartition] = set()
     kept: dict[str, KeptSegment] = {}
     for row in rows:
         match row.value:
             case FoundSegments(segments=found):
                 segments += found
+                if row.value.is_compacted:
+                    compacted |= {(each.topic, each.partition) for each in found}
             case KeptPart(segment=segment):
                 kept[segment.key] = segment
     segments.sort(key=lambda each: (each.topic, each.partition, each.log))
+    yield from plan_keys(each for each in segments if (each.topic, each.partition) in compacted)
     planned = list(zip(segments, plan_windows(segments), strict=True))
     if trust is not None:
         choice = choose_segments(planned, kept, trust)
@@ -80,6 +93,23 @@ def plan_scan(rows: Iterable[MetadataRow], trust: Trust | None = None) -> Iterat
     for share in split_into_tasks([files for files, _ in planned], SHARE_BYTES, _cost):
         own = tuple(islice(left, len(share)))
         yield MetadataRow(value=ScanShare(segments=own), key=share[0].log)
+
+
+def plan_keys(segments: Iterable[SegmentFiles]) -> Iterator[MetadataRow]:
+    """The segments of replicas that are compared by keys, as shares for tasks.
+
+    :param segments: Of compacted partitions, of each all that there are.
+    """
+    partitions: dict[TopicPartition, list[SegmentFiles]] = defaultdict(list)
+    for each in segments:
+        if each.place is Place.LOG:
+            partitions[each.topic, each.partition].append(each)
+    for own in partitions.values():
+        if len({each.broker for each in own if each.size}) < 2:
+            continue
+        parts = max(-(-sum(each.size for each in own) // _PART_BYTES), 1)
+        for share in split_into_tasks(own, SHARE_BYTES, _cost):
+            yield MetadataRow(value=KeyShare(segments=share, parts=parts), key=share[0].log)
 
 
 def _cost(files: SegmentFiles) -> int:

@@ -31,7 +31,7 @@ class RuleTotals:
 
     rule: DirectoryRule | Rule
     checked: bool
-    """Whether it could be; else it needs a trace."""
+    """Whether it could be; else it needs what the audit did not look at."""
     partitions: int
     """Where it was followed to its end; of a rule about log directories, how many of these."""
     failed: int
@@ -39,6 +39,13 @@ class RuleTotals:
     violations: int
     explained: int
     suppressed: int
+
+    @property
+    def needed(self) -> str:
+        """The option without which it can't be followed; empty of most rules."""
+        if self.rule.needs_trace:
+            return "--trace"
+        return "--level records" if self.rule.needs_records else ""
 
     @property
     def extent(self) -> str:

@@ -165,13 +165,25 @@ def scan_records(files: SegmentFiles, tier: Tier | None = None) -> Iterator[pa.R
 
     :raises OSError: When the segment can't be read.
     """
+    for window, batches, findings in scan_sound(files, tier):
+        for opened in decode_bodies(window, batches, sound_batches(batches, findings)):
+            yield record_rows(files, batches, opened)
+
+
+def scan_sound(
+    files: SegmentFiles, tier: Tier | None = None
+) -> Iterator[tuple[Window, Batches, Findings]]:
+    """The windows of a segment that have batches, with what is wrong with some of these.
+
+    A window counts until the next one is asked for.
+
+    :raises OSError: When the segment can't be read.
+    """
     blob = _open(files, tier)
     try:
         for window, batches, gap in _windows(blob, files.segment):
             if gap is None:
-                findings = check_batches(window, batches)
-                for opened in decode_bodies(window, batches, _sound_batches(batches, findings)):
-                    yield record_rows(files, batches, opened)
+                yield window, batches, check_batches(window, batches)
     finally:
         blob.close()
 
@@ -267,7 +279,8 @@ def _gap(position: int, stop: int, *, is_end: bool) -> ProblemRow:
     return position, size, Problem.STRUCTURE, f"{size} bytes are no batch, and others follow them"
 
 
-def _sound_batches(batches: Batches, findings: Findings) -> Integers:
+def sound_batches(batches: Batches, findings: Findings) -> Integers:
+    """The numbers of those with which nothing is wrong."""
     sound: Integers = np.delete(np.arange(len(batches)), list(findings))
     return sound
 
@@ -275,7 +288,7 @@ def _sound_batches(batches: Batches, findings: Findings) -> Integers:
 def _in_records(window: Window, batches: Batches, findings: Findings) -> Findings:
     return {
         number: (Problem.RECORDS, what)
-        for opened in decode_bodies(window, batches, _sound_batches(batches, findings))
+        for opened in decode_bodies(window, batches, sound_batches(batches, findings))
         for number, what in opened.problems.items()
     }
 

@@ -189,7 +189,7 @@ class Left:
         tier, data = self.place / "tier", self.place / "data"
         remote = tier.as_uri() if tier.exists() else None
         known = partition_metadata.read_partition_metadata(
-            data, remote=remote, topics=topics, with_coordinators=True
+            data, remote=remote, topics=topics, with_coordinators=True, with_keys=True
         )
         rows = scan_folder(data, remote=remote, topics=topics or None, checks=Checks.RECORDS)
         traces = read_trace_directory(self.place / "trace") if traced else None

@@ -91,7 +91,9 @@ def incidents(written: Written) -> dict[str, tuple[Incident, ...]]:
 
 def results(written: Written, rows: pa.Table) -> Iterator[PartitionResult]:
     """What an audit finds in rows of what was written."""
-    known = partition_metadata.read_partition_metadata(written.folder, with_coordinators=True)
+    known = partition_metadata.read_partition_metadata(
+        written.folder, with_coordinators=True, with_keys=True
+    )
     return check_partitions(
         rows,
         None,
