@@ -41,12 +41,17 @@ def newest(records: Rows) -> Rows:
     :param records: `KEYED`, in any order.
     :returns: By key, and in it those that count before those of open transactions.
     """
-    records = records[np.lexsort((records["offset"], records["producer"], records["hash"]))]
+    offsets, producers, hashes = (
+        np.ascontiguousarray(records[name]) for name in ("offset", "producer", "hash")
+    )
+    if (producers == DECIDED).all() and (offsets[1:] > offsets[:-1]).all():
+        order = np.argsort(hashes, kind="stable")  # the same, in less time
+    else:
+        order = np.lexsort((offsets, producers, hashes))
+    hashes, producers = hashes[order], producers[order]
     is_last = np.ones(len(records), bool)
-    is_last[:-1] = False
-    for name in ("hash", "producer"):
-        is_last[:-1] |= records[name][1:] != records[name][:-1]
-    return records[is_last]
+    is_last[:-1] = (hashes[1:] != hashes[:-1]) | (producers[1:] != producers[:-1])
+    return records[order[is_last]]
 
 
 def decided(records: Rows, markers: Rows) -> Rows:

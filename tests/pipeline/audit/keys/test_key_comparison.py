@@ -16,11 +16,13 @@ from tests.pipeline.audit.keys.cleaned_logs import (
     Batch,
     Log,
     T,
+    cleaned,
     copies,
     differences,
     end_of,
     logs,
     newest_values,
+    stable_end,
     without,
     write_log,
 )
@@ -120,3 +122,44 @@ def test_a_key_is_named_as_it_can_be_read(key: bytes, name: str) -> None:
     other: Log = (Batch(base=0, last=0, records=(Record(0, T, key, b"w"),)),)
     (told,) = found(one, other)
     assert told.key == name
+
+
+def sent(offset: int, producer: int = -1) -> Batch:
+    record = Record(offset, T, b"a", b"value %d" % offset)
+    return Batch(base=offset, last=offset, records=(record,), producer=producer)
+
+
+def ended(offset: int, *, committed: bool) -> Batch:
+    return Batch(base=offset, last=offset, producer=1, marker=committed)
+
+
+def test_what_was_aborted_is_missed_nowhere() -> None:
+    log: Log = (sent(0), sent(1, producer=1), ended(2, committed=False), sent(3, producer=2))
+    own = cleaned(log, 3, tombstones_until=0, keeps_empty=True)
+    assert [len(each.records) for each in own] == [1, 0, 0, 1]
+    assert found(log, own) == ()
+
+
+@pytest.mark.parametrize(
+    ("log", "lost"),
+    [
+        ((sent(0, producer=1), ended(1, committed=True), sent(2)), 2),
+        ((sent(0, producer=1), ended(1, committed=True)), 0),
+        (
+            (
+                sent(0, producer=1),
+                ended(1, committed=True),
+                sent(2, producer=1),
+                ended(3, committed=False),
+            ),
+            0,
+        ),
+        ((sent(0, producer=1), sent(1)), 1),
+    ],
+    ids=["plain", "committed", "committed before one that was aborted", "beside an open one"],
+)
+@pytest.mark.parametrize("segments", [1, 4])
+def test_what_counts_is_missed(log: Log, lost: int, segments: int) -> None:
+    own = cleaned(without(log, lost), stable_end(log), tombstones_until=0, keeps_empty=True)
+    (told,) = found(log, own, segments=segments)
+    assert (told.holder, told.other, told.offset) == (1, 2, lost)
