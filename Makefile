@@ -57,7 +57,7 @@ coverage: $(COMPILED) ## The tests with the branches of the code that they execu
 test-kafka: $(DEV) ## Kafka's own tests of tools and clients, all of them (ten minutes); ARGS="CLASS CLASS#METHOD" picks some
 	$(BIN)/python -m tests.kafka $(ARGS)
 
-test-damages: $(DEV) ## Fifty-six damages to what fencepost and a real Kafka wrote, each named by an audit
+test-damages: $(DEV) ## Fifty-seven damages to what fencepost and a real Kafka wrote, each named by an audit
 	$(BIN)/python -m tests.pipeline.damages $(ARGS)
 
 # Old packages use what newer ones, among those that they need, have deprecated.

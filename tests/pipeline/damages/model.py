@@ -68,3 +68,4 @@ class Damage:
     """Of the incident where two others are whole."""
     replicas: tuple[int, ...] = (1, 3)
     transactional: bool = False
+    compacted: bool = False

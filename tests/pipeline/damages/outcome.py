@@ -39,6 +39,7 @@ HEALTHY: Final = (
     Topic(name="healthy-1", replicas=1),
     Topic(name="healthy-3", replicas=3),
     Topic(name="healthy-transactions", replicas=3, transactional=True),
+    Topic(name="healthy-compacted", replicas=3, compacted=True),
 )
 
 
@@ -56,7 +57,12 @@ class Outcome:
 def topics(damages: Sequence[Damage] = DAMAGES) -> list[Topic]:
     """One for each damage and number of replicas, and those that are not damaged."""
     damaged = [
-        Topic(name=_name(each, count), replicas=count, transactional=each.transactional)
+        Topic(
+            name=_name(each, count),
+            replicas=count,
+            transactional=each.transactional,
+            compacted=each.compacted,
+        )
         for each in damages
         for count in each.replicas
     ]

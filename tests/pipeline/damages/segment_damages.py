@@ -46,6 +46,18 @@ def _remove_batch(path: Path, number: int) -> None:
     path.write_bytes(data[:position] + data[position + header.size :])
 
 
+def _clean_away(path: Path) -> None:
+    """Take the last batch from a segment and from its indexes, as a cleaner does what is old."""
+    position, header = damage.batches(path)[-1]
+    path.write_bytes(path.read_bytes()[:position])
+    for suffix, entry in ((".index", ">ii"), (".timeindex", ">qi")):
+        index = path.with_suffix(suffix)
+        entries = list(struct.iter_unpack(entry, index.read_bytes()))
+        of_offset = 0 if suffix == ".index" else 1
+        kept = [each for each in entries if each[of_offset] + int(path.stem) < header.base_offset]
+        index.write_bytes(b"".join(struct.pack(entry, *each) for each in kept))
+
+
 def _append_head(path: Path, source: Path, number: int) -> None:
     """Write the first batches of a segment at the end of a segment once more."""
     position, _ = damage.batches(source)[number]
@@ -141,6 +153,14 @@ DAMAGES: Final[tuple[Damage, ...]] = (
         cause="at offset 3 brokers 1 and 2 have different batches of leader epoch 0",
         alone=Severity.DAMAGE,
         replicas=(3,),
+    ),
+    Damage(
+        name="value-of-a-key-lost",
+        do=lambda to: _clean_away(to.segments()[0]),
+        rule="keys-agree",
+        cause="key 'key 3', at offset 33, is on brokers 2 and 3 and not on broker 1",
+        replicas=(3,),
+        compacted=True,
     ),
     # Which batches there are, and where.
     Damage(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,10 @@ from typing import Final
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from fencepost.storage.formats.checkpoints import decode_offsets
 from tests.harness.durable_cluster import DurableCluster
 from tests.harness.kafka import start_kafka
+from tests.harness.wait import wait_until
 
 BROKERS: Final = (1, 2, 3)
 RECORDS_PER_BATCH: Final = 3
@@ -27,7 +29,16 @@ _TOPIC: Final = {
     "index.interval.bytes": "100",
     "retention.ms": "-1",
 }
+_COMPACTED: Final = {
+    **_TOPIC,
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+}
+_KEYS: Final = 15
+"""So many that some are not written again in the active segment."""
 _CHECKPOINTS: Final = {
+    "log.cleaner.backoff.ms": "100",
+    "log.initial.task.delay.ms": "100",
     "replica.high.watermark.checkpoint.interval.ms": "100",
     "log.index.size.max.bytes": "65536",
 }
@@ -59,6 +70,8 @@ class Topic:
     """1: on broker 1 alone; 3: on all, led by broker 1."""
     transactional: bool = False
     """Whether its batches are of transactions, of which every other one is aborted."""
+    compacted: bool = False
+    """Whether its closed segments were compacted, by the keys of `_KEYS`."""
 
 
 @contextmanager
@@ -69,8 +82,10 @@ def fencepost_writes(folder: Path, topics: Sequence[Topic]) -> Iterator[Written]
     try:
         served.start()
         _write(served.bootstrap, topics)
+        written = Written(folder=folder / "data")
+        _wait_for_cleaners({each: written.log_dir(each) for each in BROKERS}, topics)
         served.stop()
-        yield Written(folder=folder / "data")
+        yield written
     finally:
         served.close()
 
@@ -81,6 +96,7 @@ def kafka_writes(folder: Path, topics: Sequence[Topic]) -> Iterator[Written]:
     kafka = start_kafka(folder / "kafka", nodes=len(BROKERS), configs=_CHECKPOINTS)
     try:
         _write(kafka.cluster.bootstrap, topics)
+        _wait_for_cleaners({each: kafka.folders[each] / "logs" for each in BROKERS}, topics)
         *others, last = BROKERS
         for node in others:
             kafka.shut_down(node)
@@ -98,7 +114,10 @@ def _write(bootstrap: str, topics: Sequence[Topic]) -> None:
     created = admin.create_topics(
         [
             NewTopic(
-                each.name, 1, replica_assignment=[list(BROKERS[: each.replicas])], config=_TOPIC
+                each.name,
+                1,
+                replica_assignment=[list(BROKERS[: each.replicas])],
+                config=_COMPACTED if each.compacted else _TOPIC,
             )
             for each in topics
         ]
@@ -113,11 +132,11 @@ def _write(bootstrap: str, topics: Sequence[Topic]) -> None:
         "log_level": 0,
     }
     began_ms = time.time_ns() // 1_000_000 - 3_600_000
-    plain = [each.name for each in topics if not each.transactional]
+    plain = [each for each in topics if not each.transactional]
     producer = Producer(options)
     for number in range(BATCHES):
         _send(producer, plain, number, began_ms)
-    in_transactions = [each.name for each in topics if each.transactional]
+    in_transactions = [each for each in topics if each.transactional]
     if not in_transactions:
         return
     producer = Producer({**options, "transactional.id": "writer"})
@@ -131,7 +150,27 @@ def _write(bootstrap: str, topics: Sequence[Topic]) -> None:
             producer.commit_transaction(_WAIT_S)
 
 
-def _send(producer: Producer, topics: Sequence[str], number: int, began_ms: int) -> None:
+def _wait_for_cleaners(log_dirs: Mapping[int, Path], topics: Sequence[Topic]) -> None:
+    """Until what may be compacted is, on each broker."""
+    closed = END - END % (4 * RECORDS_PER_BATCH)
+
+    def are_done() -> bool:
+        return all(
+            _cleaned_offset(log_dirs[broker], topic.name) >= closed
+            for topic in topics
+            if topic.compacted
+            for broker in BROKERS[: topic.replicas]
+        )
+
+    wait_until("all compacted topics are cleaned", are_done, _WAIT_S)
+
+
+def _cleaned_offset(log_dir: Path, topic: str) -> int:
+    path = log_dir / "cleaner-offset-checkpoint"
+    return decode_offsets(path.read_bytes()).get((topic, 0), 0) if path.exists() else 0
+
+
+def _send(producer: Producer, topics: Sequence[Topic], number: int, began_ms: int) -> None:
     """One batch to each topic, and wait until all are acknowledged."""
     errors: list[KafkaError] = []
 
@@ -143,9 +182,9 @@ def _send(producer: Producer, topics: Sequence[str], number: int, began_ms: int)
     for topic in topics:
         for record in range(first, first + RECORDS_PER_BATCH):
             producer.produce(
-                topic,
-                f"value {record} of {topic} ".encode() * 5,
-                b"key %d" % record,
+                topic.name,
+                f"value {record} of {topic.name} ".encode() * 5,
+                b"key %d" % (record % _KEYS if topic.compacted else record),
                 0,
                 on_delivery=answered,
                 timestamp=began_ms + record * _STEP_MS,
