@@ -2,8 +2,9 @@
 
 A file is passed if one of its functions runs; what runs at import does not count. The processes
 under test run the package's public ``main`` under a profile function, and record while a request
-is under way. Each request is sent twice before it is recorded, so that late imports are done. The
-clusters' clocks are manual: no timer fires while a request is recorded.
+is under way. Each request is sent twice before it is recorded, so that late imports are done; what
+a server does in idle moments does not count. The clusters' clocks are manual: no timer fires while
+a request is recorded.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
+from urllib.request import ProxyHandler, build_opener
 from uuid import UUID
 
 from fencepost.protocol.apis import BY_NAME
@@ -48,10 +50,13 @@ _REST_S: Final = 0.1
 _RECORDER: Final = """
 import json, os, sys, threading
 package = os.path.join(os.getcwd(), "fencepost") + os.sep
-files, recording = set(), False
+files, recording, idle = set(), False, False
 def profile(frame, event, argument):
+    global idle
     code = frame.f_code
-    if recording and event == "call" and code.co_name != "<module>":
+    if code.co_filename.endswith("idle_work.py") and event in ("call", "return"):
+        idle = event == "call"
+    elif recording and not idle and event == "call" and code.co_name != "<module>":
         files.add(code.co_filename)
 def start(*_):
     global recording
@@ -187,6 +192,8 @@ class _Server(_Process):
         assert self._popen.stdout is not None
         ready = json.loads(self._popen.stdout.readline())
         self.control: str = ready["control"]
+        # Else the control API may be imported at any moment.
+        build_opener(ProxyHandler({})).open(f"{self.control}/healthz").close()
         host, port = ready["bootstrap"].split(",")[0].rsplit(":", 1)
         self._socket = socket.create_connection((host, int(port)), _TIMEOUT_S)
 
