@@ -48,7 +48,7 @@ KEYS: Final = pa.schema(
         *((name, pa.int64()) for name in HEAD),
     )
 )
-"""What is left of a segment: rows go to tasks by ``topic``, ``partition`` and ``part``."""
+"""Rows of a segment, which go to tasks by ``topic``, ``partition`` and ``part``."""
 OF_RECORD: Final = ("hash", "offset", "value", "time", "producer", "size", *HEAD)
 """Columns of a record that `KEYED` has too."""
 _MOST: Final = 1 << 18

@@ -1,7 +1,7 @@
 """How the keys of compacted partitions are compared: which task reads what, and which compares it.
 
 The keys of a partition are divided into parts, so that the rows of one are in memory together. Each
-task reads some segments of a partition, and sends what is left of them to the tasks of the parts.
+task reads some segments of a partition, and sends their `KEYS` to the tasks of the parts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Replicas of a compacted partition have the newest value of each key.
 
 A cleaner runs when it likes, and leaves the newest record of a key of those before the offset up to
-which it has been. Replicas that were cleaned differently have other batches; but what is the newest
-value of a key in one of them, another that reaches as far has too, or a newer one.
+which it has been. Replicas that were cleaned differently have other batches; but the newest value
+of a key in one of them is in each other that reaches as far, or a newer one is.
 
 A tombstone goes when its time is over, and with it the only sign that an older value was deleted. A
 replica that was away meanwhile keeps that value. So it is explained that one replica alone has a
