@@ -76,7 +76,7 @@ _DEFAULT_TOMBSTONES_MS: Final = "log.cleaner.delete.retention.ms"
 _CONFIGS: Final = (POLICY, TIERED, RETENTION_MS, RETENTION_BYTES, TOMBSTONES_MS)
 _INTERNAL: Final = INTERNAL_TOPICS | {"__share_group_state"}
 """Kafka compacts them, whatever their configs say here."""
-_COMPACT: Final = "compact"
+COMPACT: Final = "compact"
 _REPLICAS: Final = 200
 """Directories that are listed in less time than a task takes to start, or about as much."""
 
@@ -153,7 +153,7 @@ def is_compacted(topic: str, own: str | None, defaults: Iterable[str]) -> bool:
     :param defaults: The policies that brokers have for those that say none.
     """
     policies = defaults if own is None else (own,)
-    return topic in _INTERNAL or any(_COMPACT in policy for policy in policies)
+    return topic in _INTERNAL or any(COMPACT in policy for policy in policies)
 
 
 def _compacted_topics(cluster: ClusterMetadata, wanted: Wanted) -> frozenset[str]:

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_COMPACT: Final = "compact"
 _WITHOUT_END: Final = "-1"
 
 
@@ -142,7 +141,7 @@ class _Cluster:
 
     def never_expires(self, topic: str) -> bool:
         """Whether the topic itself says that retention deletes nothing; brokers' defaults vary."""
-        if self.config(topic, tasks.POLICY) == _COMPACT:
+        if self.config(topic, tasks.POLICY) == tasks.COMPACT:
             return True
         size = self.config(topic, tasks.RETENTION_BYTES)
         return self.config(topic, tasks.RETENTION_MS) == _WITHOUT_END and size in (
