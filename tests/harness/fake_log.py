@@ -36,6 +36,10 @@ class FakeLog:
         log.headers, log._markers = dict(self.headers), dict(self._markers)
         return log
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.records
+
     def start_verification(
         self, producer_id: int, epoch: int, *, supports_epoch_bump: bool
     ) -> VerificationGuard | ErrorCode | None:

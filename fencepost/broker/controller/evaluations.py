@@ -12,7 +12,7 @@ from fencepost.broker.controller.elections import without_failed
 from fencepost.broker.core.turns import InLaterTurn, TurnQueue
 from fencepost.broker.metadata.image import ClusterImage, PartitionImage
 
-PARTITIONS_IN_A_TURN: Final = 150
+PARTITIONS_IN_A_TURN: Final = 50
 """That are evaluated in one turn."""
 
 

@@ -17,7 +17,7 @@ from fencepost.broker.core.turns import TurnQueue
 from fencepost.broker.metadata.image import PartitionImage
 
 _SECOND_MS: Final = 1000
-ELECTIONS_IN_A_TURN: Final = 100
+ELECTIONS_IN_A_TURN: Final = 40
 """Partitions whose preferred leader is elected in one turn."""
 
 

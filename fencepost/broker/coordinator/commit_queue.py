@@ -53,6 +53,11 @@ class PartitionLog(Protocol):
         """The first offset that is not committed."""
         ...
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no batch, committed or not."""
+        ...
+
     def start_verification(
         self, producer_id: int, epoch: int, *, supports_epoch_bump: bool
     ) -> VerificationGuard | ErrorCode | None:
@@ -191,6 +196,12 @@ class ReplicaLog:
     def high_watermark(self) -> int:
         """The first offset that is not committed."""
         return self._replica.high_watermark
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no batch, committed or not."""
+        log = self._replica.log
+        return log.log_start_offset == log.log_end_offset
 
     def start_verification(
         self, producer_id: int, epoch: int, *, supports_epoch_bump: bool

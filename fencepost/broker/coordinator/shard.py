@@ -112,8 +112,8 @@ class EndTransaction(NamedTuple):
 
 
 class CoordinatorShard(Generic[_StateT, _RecordT]):
-    """The state of one partition. It loads from the end of the turn on in which it is made: in that
-    turn, or in several where the log is long. Until then it serves no request.
+    """The state of one partition. It serves no request until it has loaded (`begin_load`), which
+    takes several turns where the log is long.
 
     Subclasses add their requests, and what they keep in memory only, by four methods: `on_loaded`,
     `on_replayed`, `on_committed` and `on_unloaded`. One whose records are written in transactions
@@ -143,7 +143,15 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
         self._commits: CommitQueue[LoggedRecord[_RecordT] | EndTransaction] = CommitQueue(
             log, scheduler, timeout_ms=commit_timeout_ms, on_commit=self._replay_committed
         )
-        scheduler.soon(partial(self._load, self._replay_log()))
+
+    def begin_load(self) -> None:
+        """Load an empty log at once, as a partition's first client need not be told to wait; any
+        other from the end of the turn on."""
+        load = partial(self._load, self._replay_log())
+        if self._log.is_empty:
+            load()
+        else:
+            self.scheduler.soon(load)
 
     # -- for subclasses --------------------------------------------------------------------------
 
@@ -366,9 +374,10 @@ class CoordinatorRuntime(Generic[_ShardT]):
         self._new_shard = new_shard
 
     def on_elected(self, partition: int, log: PartitionLog) -> None:
-        """This broker leads a partition in a new epoch: load it at the end of the turn."""
+        """This broker leads a partition in a new epoch: load it."""
         self.on_resigned(partition)
-        self.shards[partition] = self._new_shard(log)
+        shard = self.shards[partition] = self._new_shard(log)
+        shard.begin_load()
 
     def on_resigned(self, partition: int) -> None:
         """This broker does not lead a partition any more: unload it."""

@@ -165,8 +165,13 @@ OTHER_RESOURCES: Final = frozenset((GROUP, CLIENT_METRICS))
 T = TypeVar("T")
 
 
-class Event(Struct, frozen=True, kw_only=True):
-    """One change of state."""
+class Event(Struct, frozen=True, kw_only=True, gc=False):
+    """One change of state.
+
+    Thousands are kept for as long as the process lives, so the garbage collector leaves them out,
+    and the most frequent ones have details that it need not look at: numbers, text and tuples of
+    these. A full collection takes the longer the more it looks at, and no client is served in it.
+    """
 
     kind: Kind
     time_ms: int
@@ -175,7 +180,7 @@ class Event(Struct, frozen=True, kw_only=True):
     partition: int | None = None
     broker: int | None = None
     details: Mapping[str, object] = field(default_factory=dict)
-    """Numbers, text, None, and lists and mappings of these."""
+    """Numbers, text, None, and sequences and mappings of these."""
     number: int = 0
     """Its place among all events of the process, from 1; 0 for those of trace files alone."""
     newest: int = 0
@@ -444,15 +449,14 @@ def _partition(
         yield (
             Kind.ISR_CHANGED,
             None,
-            {"isr": list(now.isr), "previous_isr": list(was.isr), "elr": list(now.elr)},
+            {"isr": now.isr, "previous_isr": was.isr, "elr": now.elr},
         )
     assigned = (now.replicas, now.adding, now.removing)
     if assigned != (was.replicas, was.adding, was.removing):
-        replicas, adding, removing = map(list, assigned)
         yield (
             Kind.REPLICAS_CHANGED,
             None,
-            {"replicas": replicas, "adding": adding, "removing": removing},
+            {"replicas": now.replicas, "adding": now.adding, "removing": now.removing},
         )
 
 

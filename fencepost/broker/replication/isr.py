@@ -21,7 +21,7 @@ from fencepost.broker.replication.node import LeaderNode
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 
-PROPOSALS_IN_A_TURN: Final = 100
+PROPOSALS_IN_A_TURN: Final = 40
 """A broker that comes back joins thousands of ISRs; the controller is asked for some at a time."""
 ANY_BROKER_EPOCH = -1
 """The broker epoch of a follower that does not say which registration it is (before Fetch v15)."""

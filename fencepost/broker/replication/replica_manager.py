@@ -29,13 +29,13 @@ from fencepost.broker.replication.replica_storage import ReplicaStorage, drop_in
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.config import LogConfig
 
-OPENED_IN_A_TURN: Final = 250
+OPENED_IN_A_TURN: Final = 150
 """Replicas that a broker opens in one turn, when it starts or of new partitions."""
 CLOSED_IN_A_TURN: Final = 1000
 """Replicas that are closed in one turn when a broker stops."""
-LEADERS_IN_A_TURN: Final = 250
+LEADERS_IN_A_TURN: Final = 150
 """Leaders that look at their followers in one turn when brokers have registered."""
-NEW_AT_ONCE: Final = 150
+NEW_AT_ONCE: Final = 50
 """New partitions whose replicas are opened in the turn in which their image comes: in service it
 comes to all brokers in the same one."""
 RESIGNED_IN_A_TURN: Final = 500

@@ -116,8 +116,8 @@ class EventMetrics:
 
 def _change_of_isr(event: Event) -> str:
     now, before = event.details["isr"], event.details["previous_isr"]
-    assert isinstance(now, list)
-    assert isinstance(before, list)
+    assert isinstance(now, tuple)
+    assert isinstance(before, tuple)
     if len(now) == len(before):
         return "swap"
     return "expand" if len(now) > len(before) else "shrink"

@@ -35,6 +35,7 @@ class OnePartition:
         self.scheduler = Scheduler(self.clock)
         self.log = FakeLog()
         self.shard = CounterShard(log or self.log, self.scheduler)
+        self.shard.begin_load()
         self.scheduler.run_due()
 
 
@@ -179,6 +180,7 @@ def test_a_shard_whose_log_cannot_be_read_does_not_load() -> None:
     log = BrokenLog(whole.log.records)
     scheduler = Scheduler(ManualClock(NOW_MS))
     shard = CounterShard(log, scheduler)
+    shard.begin_load()
     scheduler.run_due()
     assert not shard.loaded
     assert shard.calls == ["replayed a", "unloaded"]
@@ -227,6 +229,7 @@ def test_what_is_committed_amid_a_load_counts_as_committed_after_it() -> None:
     log = a_long_log(turns=3)
     log.high_watermark = 1
     shard = CounterShard(log, scheduler)
+    shard.begin_load()
     scheduler.run_turn()
     log.commit()
     scheduler.run_due()
@@ -238,6 +241,13 @@ def test_what_is_committed_amid_a_load_counts_as_committed_after_it() -> None:
 # -- the shards of a broker ----------------------------------------------------------------------
 
 
+def test_the_first_client_of_a_new_partition_waits_for_no_turn() -> None:
+    broker = runtime(Scheduler(ManualClock()), partitions=1)
+    broker.on_elected(0, FakeLog())
+    assert isinstance(broker.shard_for("a"), CounterShard)
+    assert broker.shards[0].calls == ["loaded"]
+
+
 def test_without_the_topic_no_key_has_a_coordinator() -> None:
     none = runtime(Scheduler(ManualClock()), partitions=0)
     assert none.shard_for("a") is ErrorCode.NOT_COORDINATOR
@@ -246,7 +256,7 @@ def test_without_the_topic_no_key_has_a_coordinator() -> None:
 def test_a_key_is_refused_unless_its_partition_is_led_and_loaded() -> None:
     scheduler = Scheduler(ManualClock())
     broker = runtime(scheduler)
-    log = FakeLog()
+    log = a_long_log(turns=1)
     broker.on_elected(0, log)  # "a" has an odd hash, "b" an even one
     assert broker.shard_for("a") is ErrorCode.NOT_COORDINATOR
     assert broker.shard_for("b") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -256,7 +266,7 @@ def test_a_key_is_refused_unless_its_partition_is_led_and_loaded() -> None:
     assert loading == [True, False]
     shard = broker.shard_for("b")
     assert isinstance(shard, CounterShard)
-    assert shard.increment("b") == 1
+    assert shard.increment("b") == RECORDS_IN_A_TURN // 2
     broker.on_resigned(0)
     assert broker.shard_for("b") is ErrorCode.NOT_COORDINATOR
 
@@ -280,7 +290,7 @@ def test_a_second_election_loads_the_log_again() -> None:
 def test_a_broker_that_resigns_before_it_has_loaded_loads_nothing() -> None:
     scheduler = Scheduler(ManualClock())
     broker = runtime(scheduler, partitions=1)
-    broker.on_elected(0, FakeLog())
+    broker.on_elected(0, a_long_log(turns=1))
     shard = broker.shards[0]
     broker.on_resigned(0)
     broker.on_resigned(0)

@@ -13,6 +13,7 @@ from fencepost.broker.groups.group_coordinator import (
     GroupCoordinatorShard,
 )
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.records import Record
 from tests.broker.groups.workbench import Workbench
 from tests.harness.fake_log import FakeLog
 
@@ -62,7 +63,8 @@ def test_only_the_leader_of_the_groups_partition_coordinates_once_it_has_loaded(
     setup = Setup()
     setup.coordinator.runtime.on_elected((setup.partition + 1) % 4, FakeLog())
     assert setup.coordinator.shard_for("g") is ErrorCode.NOT_COORDINATOR
-    setup.coordinator.runtime.on_elected(setup.partition, FakeLog())
+    log = FakeLog([Record(0, 0, None, b"not read")])
+    setup.coordinator.runtime.on_elected(setup.partition, log)
     assert setup.coordinator.shard_for("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     setup.scheduler.run_due()
     assert isinstance(setup.coordinator.shard_for("g"), GroupCoordinatorShard)

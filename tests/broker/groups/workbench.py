@@ -105,6 +105,7 @@ class Workbench:
         self.shard = GroupCoordinatorShard(
             log=self.log, scheduler=self.scheduler, rng=Random(seed), config=self.config
         )
+        self.shard.begin_load()
         self.scheduler.run_due()
 
     def advance(self, by_ms: int) -> None:

@@ -26,7 +26,7 @@ from tests.harness.driver_requests import count_fetches, create, produce, send_p
 from tests.harness.in_process_server import running
 from tests.harness.typed_requests import produced
 
-MANY: Final = 4 * PARTITIONS_IN_A_TURN
+MANY: Final = 12 * PARTITIONS_IN_A_TURN
 REPLICAS: Final = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 
 

@@ -36,9 +36,9 @@ def test_figures_are_of_one_broker_and_api() -> None:
 
 @pytest.mark.parametrize(
     ("before", "now", "change"),
-    [([1, 2], [1], "shrink"), ([1], [1, 2], "expand"), ([1, 2], [1, 3], "swap")],
+    [((1, 2), (1,), "shrink"), ((1,), (1, 2), "expand"), ((1, 2), (1, 3), "swap")],
 )
-def test_changes_of_isrs(before: list[int], now: list[int], change: str) -> None:
+def test_changes_of_isrs(before: tuple[int, ...], now: tuple[int, ...], change: str) -> None:
     changes = EventMetrics()
     details = {"isr": now, "previous_isr": before}
     changes.record(Event(kind=Kind.ISR_CHANGED, time_ms=1, details=details))
