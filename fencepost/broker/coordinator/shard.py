@@ -146,7 +146,8 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
 
     def begin_load(self) -> None:
         """Load an empty log at once, as a partition's first client need not be told to wait; any
-        other from the end of the turn on."""
+        other from the end of the turn on.
+        """
         load = partial(self._load, self._replay_log())
         if self._log.is_empty:
             load()

@@ -14,8 +14,6 @@ from typing import Final, Protocol
 MOST_CANCELLED: Final = 128
 """Cancelled timers that may stay queued, or half of all where that is more. Each keeps what its
 callback refers to: the memory of very many, freed at once, would hold a request up."""
-CALLBACKS_IN_A_TURN: Final = 32
-"""Of those that are due at its end; the others are run in the next one, so that a turn is short."""
 
 
 class Clock(Protocol):
@@ -114,7 +112,7 @@ class Scheduler:
         self._cancelled = 0
 
     def soon(self, callback: Callable[[], None]) -> None:
-        """Run at the end of this turn, or of a next one where very many are to be."""
+        """Run at the end of this turn, or of a next one where this one is over before."""
         self._soon.append(callback)
         if len(self._soon) == 1:
             self.wake()
@@ -166,35 +164,32 @@ class Scheduler:
             self._later.popleft()()
             self._run_timers()
 
-    def run_turn(self) -> bool:
+    def run_turn(self, is_over: Callable[[], bool] | None = None) -> bool:
         """Run what is due, and one callback that asked for a turn of its own.
 
-        :returns: Whether something is left for the next turn.
+        :param is_over: Asked after each callback; from True on, all others wait for the next turn.
+        :returns: Whether something may be left for the next turn.
         """
-        left = self._run_timers(CALLBACKS_IN_A_TURN)
-        if left and self._later:
+        has_run_all = self._run_timers(is_over)
+        if has_run_all and self._later:
             self._later.popleft()()
-            left = self._run_timers(left)
-        return not left or bool(self._later)
+            has_run_all = self._run_timers(is_over)
+        return not has_run_all or bool(self._later)
 
-    def _run_timers(self, most: int = -1) -> int:
-        """Run what is due.
-
-        :param most: How many callbacks; all where it is negative.
-        :returns: How many more it would have run; 0 where some may be left.
-        """
-        while most:
-            most -= 1
+    def _run_timers(self, is_over: Callable[[], bool] | None = None) -> bool:
+        """Run what is due until ``is_over``; whether it was all."""
+        while True:
             if self._soon:
                 self._soon.popleft()()
-                continue
-            self._drop_stale()
-            if not self._heap or self._heap[0][0] > self.now_ms():
-                return most + 1
-            timer = heapq.heappop(self._heap)[2]
-            timer.deadline_ms = None
-            timer.callback()
-        return 0
+            else:
+                self._drop_stale()
+                if not self._heap or self._heap[0][0] > self.now_ms():
+                    return True
+                timer = heapq.heappop(self._heap)[2]
+                timer.deadline_ms = None
+                timer.callback()
+            if is_over is not None and is_over():
+                return False
 
     def clear(self) -> None:
         """Forget everything that was to happen."""

@@ -57,6 +57,10 @@ _yield_processor: Final[Callable[[], None]] = getattr(os, "sched_yield", lambda:
 """Lets other threads have this processor that wait for it; Windows has no such call."""
 
 
+TURN_NS: Final = 2_000_000
+"""After how long, in nanoseconds, a turn begins no other callback, so that clients are served."""
+
+
 class LoopDriver:
     """Runs due callbacks at the end of each turn of the loop, and at their deadlines."""
 
@@ -66,6 +70,8 @@ class LoopDriver:
         self._has_timer = not isinstance(scheduler.clock, ManualClock)
         self._turn_is_due = False
         self._timer: asyncio.TimerHandle | None = None
+        self._end_ns = 0
+        """Of the turn, by the monotonic clock."""
         self._waiting: list[asyncio.Future[None]] = []
         """Of those that wait until nothing is due."""
         scheduler.wake = self._wake
@@ -80,10 +86,14 @@ class LoopDriver:
 
     def run_turn(self) -> bool:
         """Run one turn of what is due: see `Scheduler.run_turn`."""
-        goes_on = self._scheduler.run_turn()
+        self._end_ns = time.monotonic_ns() + TURN_NS
+        goes_on = self._scheduler.run_turn(self._is_over)
         if goes_on:  # very much work, which makes very many objects
             collect_young_garbage()
         return goes_on
+
+    def _is_over(self) -> bool:
+        return time.monotonic_ns() >= self._end_ns
 
     async def finish(self) -> None:
         """Run all that is due, in turns of the loop."""

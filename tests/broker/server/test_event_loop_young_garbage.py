@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from fencepost.broker.core.scheduler import CALLBACKS_IN_A_TURN, ManualClock, Scheduler
+from fencepost.broker.core.scheduler import ManualClock, Scheduler
 from fencepost.broker.server.event_loop import LoopDriver, collect_young_garbage
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.codec import encode_request
 from fencepost.protocol.messages.metadata import MetadataRequest
 from tests.harness.in_process_server import running
+from tests.harness.turns import run_for_a_turn
 from tests.harness.wait import eventually
 
 
@@ -62,8 +63,8 @@ async def test_it_is_collected_after_a_turn_of_work_that_takes_several() -> None
     scheduler = Scheduler(ManualClock())
     driver = LoopDriver(scheduler, asyncio.get_running_loop())
     garbage = make_garbage()
-    for _ in range(CALLBACKS_IN_A_TURN):
-        scheduler.soon(lambda: None)
+    scheduler.soon(run_for_a_turn)
+    scheduler.soon(lambda: None)
     assert driver.run_turn()
     assert garbage() is None
     garbage = make_garbage()

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.records import iter_headers
+from fencepost.protocol.records import HEADER_SIZE, batch_size, iter_headers
 
 
 class FollowerState(Enum):
@@ -81,3 +81,19 @@ def batches_ending_by(records: tuple[Buffer, ...], offset: int) -> tuple[Buffer,
             allowed.append(memoryview(buffer)[:end])
         break
     return tuple(allowed)
+
+
+def first_batches(records: tuple[Buffer, ...], most: int) -> tuple[Buffer, ...]:
+    """The leading whole batches, at most so many."""
+    if sum(map(len, records)) <= most * HEADER_SIZE:
+        return records
+    taken: list[Buffer] = []
+    for buffer in records:
+        end = 0
+        while most and end < len(buffer) and (size := batch_size(buffer, end)):
+            end += size
+            most -= 1
+        taken.append(buffer if end == len(buffer) else memoryview(buffer)[:end])
+        if not most:
+            break
+    return tuple(taken)

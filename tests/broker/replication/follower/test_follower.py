@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from msgspec.structs import replace
 
@@ -9,6 +11,7 @@ from fencepost.broker.controller import Fence
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.network.links import BrokerId, OnResponse
 from fencepost.broker.node.operator_actions import elect, hold, isolate, rejoin, release, step
+from fencepost.broker.replication.follower.follower import BATCHES_AT_ONCE
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
@@ -74,6 +77,33 @@ def test_a_log_larger_than_one_answer_comes_in_several() -> None:
         produce(driver, "t", b"%d" % n * 1000, acks=1)
     driver.release(2)
     assert_same(driver)
+
+
+def far_behind(driver: Driver) -> Replica:
+    """A follower that is held, of a partition with very many batches."""
+    create(driver, "t", [(1, 2)])
+    driver.hold(2)
+    for _ in range(2 * BATCHES_AT_ONCE + 1):
+        produce(driver, "t", b"a", acks=1)
+    return driver.replica(2, "t")
+
+
+def test_very_many_batches_are_appended_in_several_turns() -> None:
+    driver = Driver(2)
+    follower = far_behind(driver)
+    driver.broker(2).replica_manager.release("t", 0)
+    ends = [0]
+    while driver.cluster.scheduler.run_turn(lambda: True):
+        ends.append(follower.log.log_end_offset)
+    assert max(end - start for start, end in pairwise(ends)) == BATCHES_AT_ONCE
+    assert_same(driver)
+
+
+def test_a_step_takes_all_batches_of_an_answer() -> None:
+    driver = Driver(2)
+    far_behind(driver)
+    (taken,) = step(driver.cluster, "t", 0, 2)
+    assert taken.appended == 2 * BATCHES_AT_ONCE + 1
 
 
 def test_records_that_only_the_old_leader_had_are_cut_off() -> None:
