@@ -28,7 +28,7 @@ from fencepost.broker.replication import (
     partition_checks,
     replica,
 )
-from fencepost.broker.replication.follower import follower
+from fencepost.broker.replication.follower import follower, truncation
 from fencepost.broker.replication.follower.steps import FollowerState
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import batch_size
@@ -69,7 +69,7 @@ def truncated_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
     def enter_epoch(self: follower.Follower) -> None:
         self._epoch = self.replica.leader_epoch
         self.state = FollowerState.FETCHING
-        self.truncate(self.replica.high_watermark)
+        truncation.truncate(self, self.replica.high_watermark)
 
     patch.setattr(follower.Follower, "_enter_epoch", enter_epoch)
     patch.setattr(fetch, "diverging_epoch", lambda _replica, _asked: None)

@@ -25,6 +25,7 @@ from fencepost.broker.controller.leader_balance import LeaderBalance
 from fencepost.broker.controller.requests import AllocateProducerIds
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.events import Events, Kind
+from fencepost.broker.core.image_changes import image_changes
 from fencepost.broker.core.log_levels import LogLevels
 from fencepost.broker.core.scheduler import Clock, Scheduler
 from fencepost.broker.faults.registry import FaultRegistry
@@ -264,7 +265,9 @@ class Cluster:
         before, self._published = self._published, image
         if self.persistence is not None:
             self.persistence.append_changes(before, image, changed)
-        self.events.emit_changes(before, image, changed)
+        self.events.emit_all(
+            image_changes(before, image, changed, time_ms=self.scheduler.wall_ms())
+        )
         emit_lost_by_elections(self.events, self.brokers, before, image, changed)
         self._effect_reports.report_changes(before, image, changed)
         self.faults.leader_epoch_history.record(before.topics, image.topics, changed)

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypeAlias
 from msgspec.structs import replace
 
 from fencepost.broker.configs.broker_configs import broker_configs
-from fencepost.broker.core.events import Event, Kind, topic_details
+from fencepost.broker.core.events import Event, Kind
+from fencepost.broker.core.image_changes import topic_details
 from fencepost.broker.metadata.image import ClusterImage, TopicImage
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.server import logs

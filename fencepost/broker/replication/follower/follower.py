@@ -29,14 +29,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
 
-from fencepost.broker.core.events import Kind
 from fencepost.broker.core.scheduler import Timer
 from fencepost.broker.metadata.features import limit_versions
+from fencepost.broker.replication.follower import truncation
 from fencepost.broker.replication.follower.offset_recovery import REFUSALS, OffsetRecovery
 from fencepost.broker.replication.follower.requests import (
     FETCH,
-    OFFSET_FOR_LEADER_EPOCH,
-    epoch_end_request,
     fetch_request,
 )
 from fencepost.broker.replication.follower.steps import (
@@ -48,17 +46,14 @@ from fencepost.broker.replication.follower.steps import (
     first_batches,
     known_error,
 )
-from fencepost.broker.replication.follower_progress import UNKNOWN_OFFSET
 from fencepost.broker.replication.node import FollowerNode
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchResponse, PartitionData
-from fencepost.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
 from fencepost.protocol.records import CorruptBatch
 from fencepost.storage.files.file_system import StorageFailure
-from fencepost.storage.log.leader_epoch_cache import EpochEndOffset, truncation_step
 
 FIRST_FETCH_WITH_DIVERGENCE: Final = 12
 BATCHES_AT_ONCE: Final = 500
@@ -147,7 +142,7 @@ class Follower:
         self._report, self.truncated_to = report, None
         match self.state:
             case FollowerState.TRUNCATING:
-                self._ask_epoch_end()
+                truncation.ask_epoch_end(self)
             case FollowerState.LOST:
                 self._recovery.ask_offset()
             case FollowerState.TRACING:
@@ -155,7 +150,7 @@ class Follower:
             case FollowerState.BUILDING:
                 self._recovery.build()
             case _:
-                self._fetch()
+                self.fetch()
         return True
 
     def unanswered_step(self) -> Step:
@@ -208,7 +203,7 @@ class Follower:
         self.state = FollowerState.FETCHING
         if replica.log.latest_epoch is None:
             # Without epochs all that is known to be everywhere lies below the high watermark.
-            self.truncate(replica.high_watermark)
+            truncation.truncate(self, replica.high_watermark)
         elif self._fetch_version < FIRST_FETCH_WITH_DIVERGENCE:
             self.state = FollowerState.TRUNCATING
 
@@ -331,7 +326,8 @@ class Follower:
 
     # -- fetching -------------------------------------------------------------------------------
 
-    def _fetch(self) -> None:
+    def fetch(self) -> None:
+        """Ask for what comes after the log end."""
         delay_ms = self._throttled_ms()
         if delay_ms:
             self._rest(delay_ms)
@@ -371,7 +367,7 @@ class Follower:
         elif error_code:
             self.back_off()
         elif diverging.epoch >= 0:
-            self._truncate_to_common_offset(diverging.epoch, diverging.end_offset)
+            truncation.truncate_to_common_offset(self, diverging.epoch, diverging.end_offset)
             self.continue_in(FollowerState.FETCHING)
         else:
             return self._append_response(partition, registration)
@@ -419,66 +415,3 @@ class Follower:
         if not allowed:
             hold.reached = bool(records) or self.replica.log.log_end_offset >= hold.at
         return allowed
-
-    # -- truncating -----------------------------------------------------------------------------
-
-    def _ask_epoch_end(self) -> None:
-        latest = self.replica.log.latest_epoch
-        if latest is None:
-            self._fetch()
-            return
-        version = self.version(OFFSET_FOR_LEADER_EPOCH)
-        request = epoch_end_request(self.replica, latest)
-        self.send(OFFSET_FOR_LEADER_EPOCH, version, request, self._on_epoch_end_response)
-
-    def _on_epoch_end_response(self, answer: object) -> int:
-        partition = cast(OffsetForLeaderEpochResponse, answer).topics[0].partitions[0]
-        if partition.error_code != ErrorCode.NONE:
-            self.back_off()
-        elif partition.end_offset == UNKNOWN_OFFSET:
-            self.truncate(self.replica.high_watermark)
-            self.continue_in(FollowerState.FETCHING)
-        else:
-            agree = self._truncate_to_common_offset(partition.leader_epoch, partition.end_offset)
-            self.continue_in(FollowerState.FETCHING if agree else FollowerState.TRUNCATING)
-        return partition.error_code
-
-    def _truncate_to_common_offset(self, epoch: int, end_offset: int) -> bool:
-        """Cut to where the own log and the leader's last agreed (KIP-101, KIP-279).
-
-        :param epoch: The leader's largest epoch that is not above the own newest, and its end.
-        :returns: Whether both logs know that epoch; if not, an older one has to be compared.
-        """
-        own = EpochEndOffset(*self.replica.end_offset_for_epoch(epoch))
-        step = truncation_step(EpochEndOffset(epoch, end_offset), own)
-        self.truncate(step.offset)
-        return step.is_common
-
-    def truncate(self, offset: int) -> None:
-        """Cut there, if the log goes on so far; epochs that begin there or later go anyway.
-
-        Where that leaves nothing here of a log that is in the tier for the rest, it starts again at
-        its log start: what it knows of the tier ends behind where it was to be cut.
-        """
-        replica, log = self.replica, self.replica.log
-        before = log.log_end_offset
-        if log.log_start_offset <= offset < log.local_log_start_offset:
-            replica.truncate_fully_and_start_at(
-                log.log_start_offset, now_ms=self.broker.scheduler.wall_ms()
-            )
-            self.report_truncation(before)
-        elif replica.truncate_to(offset):
-            self.report_truncation(before)
-
-    def report_truncation(self, before: int) -> None:
-        """Tell that the log, which ended there before, was truncated or started again."""
-        replica = self.replica
-        self.truncated_to = replica.log.log_end_offset
-        self.broker.events.emit(
-            Kind.LOG_TRUNCATED,
-            topic=replica.topic,
-            partition=replica.index,
-            broker=replica.broker_id,
-            offset=self.truncated_to,
-            previous_offset=before,
-        )

@@ -27,6 +27,7 @@ from fencepost.broker.replication.follower.start_offset import (
     decide,
 )
 from fencepost.broker.replication.follower.steps import FollowerState
+from fencepost.broker.replication.follower.truncation import report_truncation, truncate
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.list_offsets import ListOffsetsResponse
 from fencepost.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
@@ -97,7 +98,7 @@ class OffsetRecovery:
     def _apply_decision(self, decision: StartDecision) -> None:
         match decision.action:
             case StartAction.TRUNCATE:
-                self._follower.truncate(decision.at.offset)
+                truncate(self._follower, decision.at.offset)
                 self._follower.continue_in(FollowerState.FETCHING)
             case StartAction.START:
                 self._start_at(decision.at.offset)
@@ -121,7 +122,7 @@ class OffsetRecovery:
         replica.truncate_fully_and_start_at(
             offset, now_ms=self._follower.broker.scheduler.wall_ms()
         )
-        self._follower.report_truncation(before)
+        report_truncation(self._follower, before)
         self._follower.continue_in(FollowerState.FETCHING)
 
     def ask_epoch_before(self) -> None:
