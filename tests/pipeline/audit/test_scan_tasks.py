@@ -19,26 +19,11 @@ from fencepost.pipeline.audit.scan_tasks import (
     scan_share,
 )
 from fencepost.pipeline.audit.state.kept_segments import KEPT, keep_rows
-from fencepost.pipeline.datasource.schemas import Place
 from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.pipeline.datasource.segments import SegmentFiles, with_stamp
+from tests.pipeline.audit.condensed.partitions import TOPIC
+from tests.pipeline.audit.segment_files import segment
 from tests.pipeline.datasource.segments import some_batches, write
-
-
-def segment(base: int, broker: int | None = 1, partition: int = 0, size: int = 100) -> SegmentFiles:
-    return SegmentFiles(
-        topic="t",
-        partition=partition,
-        place=Place.TIER if broker is None else Place.LOG,
-        broker=broker,
-        segment=base,
-        segment_id=f"id-{base}" if broker is None else None,
-        log=f"{broker}/t-{partition}/{base:020d}.log",
-        offset_index=None,
-        time_index=None,
-        size=size,
-        closed=True,
-    )
 
 
 def found() -> list[MetadataRow]:
@@ -52,7 +37,7 @@ def found() -> list[MetadataRow]:
 
 def test_those_of_a_partition_have_one_key() -> None:
     rows = found()
-    assert [row.key for row in rows] == ["t-0", "t-1", "t-0", "t-1", "t-0"]
+    assert [row.key for row in rows] == [f"{TOPIC}-{index}" for index in (0, 1, 0, 1, 0)]
     for row in rows:
         assert isinstance(row.value, FoundSegments)
         assert {f"{each.topic}-{each.partition}" for each in row.value.segments} == {row.key}
@@ -72,7 +57,7 @@ def test_all_copies_are_cut_alike() -> None:
 
 @pytest.mark.parametrize("size", [100, SHARE_BYTES])
 def test_shares_do_not_depend_on_the_order_in_which_rows_come(size: int) -> None:
-    rows = found_segments(segment(base, 1, base % 3, size) for base in range(9))
+    rows = found_segments(segment(base, partition=base % 3, size=size) for base in range(9))
     forward = list(rows)
     shares = list(plan_scan(forward))
     assert shares == list(plan_scan(forward[::-1]))

@@ -34,41 +34,13 @@ from fencepost.pipeline.audit.state.kept_segments import (
 )
 from fencepost.pipeline.datasource.schemas import BATCHES, Place, Problem
 from fencepost.pipeline.datasource.segment_scan import Checks
-from fencepost.pipeline.datasource.segment_stamps import SegmentStamp
 from fencepost.pipeline.datasource.segments import SegmentFiles
 from tests.pipeline.audit.condensed.partitions import TOPIC, Copy, Partition, partitions, reads
 from tests.pipeline.audit.log_rows import Row
+from tests.pipeline.audit.segment_files import segment, stamp
 from tests.pipeline.audit.summaries import NOW_MS
 
 TRUST = Trust(checks=Checks.RECORDS)
-
-
-def stamp(content: object = "") -> SegmentStamp:
-    return SegmentStamp(digest=str(content), files=3, bytes=1000)
-
-
-def segment(
-    base: int,
-    broker: int | None = 1,
-    *,
-    closed: bool = True,
-    content: object = "",
-    partition: int = 0,
-) -> SegmentFiles:
-    return SegmentFiles(
-        topic=TOPIC,
-        partition=partition,
-        place=Place.TIER if broker is None else Place.LOG,
-        broker=broker,
-        segment=base,
-        segment_id=f"id-{base}" if broker is None else None,
-        log=f"{broker}/{TOPIC}-{partition}/{base:020d}.log",
-        offset_index=None,
-        time_index=None,
-        size=1000,
-        closed=closed,
-        stamp=stamp(content),
-    )
 
 
 def planned(*segments: SegmentFiles, width: int | None = None) -> list[PlannedSegment]:
