@@ -1,8 +1,9 @@
 """The events that are kept, from the start of the process on, for readers who come later.
 
 Each kind has a bounded queue of its own, so that a frequent one, such as the hits of a fault, does
-not push out elections and verbs. A reader gets what is kept in the order in which it happened, and
-how many are not kept any more.
+not push out elections and verbs. Of all together the memory is bounded too: the longest queue makes
+room. A reader gets what is kept in the order in which it happened, and how many are not kept any
+more.
 """
 
 from collections import deque
@@ -12,6 +13,8 @@ from typing import Final, Generic, Protocol, TypeVar
 
 MAX_OF_KIND: Final = 2048
 """How many events of one kind are kept."""
+MAX_KINDS: Final = 3
+"""How many kinds may have as many: three times `MAX_OF_KIND` are kept of all together."""
 
 
 class _Numbered(Protocol):
@@ -32,6 +35,8 @@ class EventHistory(Generic[E]):
 
     def __init__(self, max_of_kind: int) -> None:
         self._max_of_kind = max_of_kind
+        self._max = MAX_KINDS * max_of_kind
+        self._count = 0
         self._kept: dict[str, deque[E]] = {}
         self._dropped: dict[str, int] = {}
         """The number of the newest event of a kind that is not kept any more."""
@@ -44,9 +49,17 @@ class EventHistory(Generic[E]):
         kept = self._kept.get(event.kind)
         if kept is None:
             kept = self._kept[event.kind] = deque()
-        elif len(kept) == self._max_of_kind:
-            self._dropped[event.kind] = kept.popleft().number
+        if len(kept) == self._max_of_kind:
+            self._drop_oldest(kept)
+        elif self._count == self._max:
+            self._drop_oldest(max(self._kept.values(), key=len))
         kept.append(event)
+        self._count += 1
+
+    def _drop_oldest(self, of_kind: deque[E]) -> None:
+        event = of_kind.popleft()
+        self._dropped[event.kind] = event.number
+        self._count -= 1
 
     def since(self, number: int) -> list[E]:
         """The events of a higher number that are kept, the oldest first."""

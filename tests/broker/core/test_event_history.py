@@ -31,6 +31,14 @@ def test_a_frequent_kind_does_not_push_out_the_others() -> None:
     assert dropped.details == {"events": 3, "kinds": ["fault_hit"]}
 
 
+def test_the_most_frequent_kind_makes_room_where_many_kinds_are_frequent() -> None:
+    others = [Kind.LEADER_CHANGED, Kind.ISR_CHANGED, Kind.BROKER_CHANGED]
+    events = emitted(*[Kind.FAULT_HIT] * 4, *others * 2, Kind.VERB, max_of_kind=3)
+    kept = events.since(4)
+    assert [each.kind for each in kept] == [*others * 2, Kind.VERB]
+    assert [each.number for each in events.since(0) if each.kind is Kind.FAULT_HIT] == [3, 4]
+
+
 def test_only_what_came_since_counts_as_dropped() -> None:
     events = emitted(Kind.VERB, *[Kind.FAULT_HIT] * 5)
     dropped, *_ = events.since(3)
