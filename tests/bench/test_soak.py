@@ -32,7 +32,16 @@ def test_nothing_fails_and_nothing_is_left_open_by_a_server_that_is_disturbed() 
         assert list(found.problems_in_time()) == []
 
 
-USED = Look(stage="used", at_s=1, resident=100, descriptors=30, tasks=2, pause_ms=50, busy_ms=9)
+USED = Look(
+    stage="used",
+    at_s=1,
+    resident=100,
+    descriptors=30,
+    tasks=2,
+    pause_ms=50,
+    busy_ms=9,
+    machine_ms=1.5,
+)
 EMPTY = replace(USED, stage="empty", descriptors=20)
 
 
@@ -65,10 +74,18 @@ def test_memory_may_grow_at_first_and_then_by_two_percent() -> None:
 
 
 def test_only_later_computing_counts() -> None:
-    slow = replace(EMPTY, busy_ms=11)
+    slow = replace(EMPTY, busy_ms=12)
     assert list(looked(slow, *[EMPTY] * 19).problems_in_time()) == []
     (problem,) = looked(*[EMPTY] * 19, slow).problems_in_time()
-    assert problem == "the loop computed for 11.0 ms at once"
+    assert problem == (
+        "the loop computed for 12.0 ms at once, where the machine takes up to 1.5 ms more than "
+        "usual for the same work"
+    )
+
+
+def test_the_loop_may_compute_for_as_much_longer_as_the_machine_takes_by_itself() -> None:
+    looks = [*[EMPTY] * 18, replace(EMPTY, busy_ms=12), replace(EMPTY, machine_ms=2.5)]
+    assert list(looked(*looks).problems_in_time()) == []
 
 
 def test_errors_and_tracebacks_of_the_log_are_found() -> None:
