@@ -9,7 +9,7 @@ one is below `number` of the other. The same holds of events. Everything else wa
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
@@ -23,7 +23,7 @@ from fencepost.broker.core.events import Kind
 from fencepost.pipeline.audit.cluster_metadata import PartitionIncarnation
 from fencepost.pipeline.audit.config_history import ConfigHistory
 from fencepost.pipeline.audit.trace_event import FOREVER, TraceEvent, trace_events
-from fencepost.pipeline.audit.trace_rows import rows_where
+from fencepost.pipeline.audit.trace_rows import ACKNOWLEDGED, rows_where
 from fencepost.pipeline.datasource.trace_files import (
     EXCHANGE,
 )
@@ -63,6 +63,8 @@ class TopicIncarnation:
     configs: ConfigHistory
     cluster: PartitionIncarnation | None = None
     """What the cluster metadata say of it; None where they say nothing."""
+    acknowledged: tuple[str, ...] = ()
+    """Details of rows that stand for exchanges: see `acknowledged_batches`."""
 
     def exchanges(self, *apis: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Exchanges of some APIs.
@@ -203,7 +205,10 @@ def incarnations(traces: pa.Table, topic: str, partition: int) -> tuple[TopicInc
     """
     is_exchange = pc.equal(traces["kind"], EXCHANGE)
     exchanges = rows_where(traces, pc.and_(is_exchange, pc.is_valid(traces["partition"])))
-    return PartitionTimeline(traces, topic, partition).incarnations(exchanges)
+    *others, last = PartitionTimeline(traces, topic, partition).incarnations(exchanges)
+    stands_for_some = pc.equal(traces["kind"], ACKNOWLEDGED)
+    details = rows_where(traces, stands_for_some)["details"].to_pylist()
+    return (*others, replace(last, acknowledged=tuple(details)))
 
 
 class PartitionTimeline:

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit.batch_arrays import BoolArray, Int64Array
 from fencepost.pipeline.datasource.schemas import TRACES
 
+ACKNOWLEDGED: Final = "acknowledged"
+"""The kind of a row that stands for exchanges: see `acknowledged_batches`."""
 _BATCHES: Final = TRACES.get_field_index("batches")
 _CLIENT_ID: Final = TRACES.get_field_index("client_id")
 _UNKNOWN: Final = -1

@@ -40,7 +40,7 @@ from fencepost.pipeline.audit.condensed.reread_batches import (
 from fencepost.pipeline.audit.condensed.unclear_windows import (
     MAX_OFFSET,
     NO_BATCHES,
-    acknowledged_batches,
+    acknowledged_in_place,
     asked_offsets,
     copy_numbers,
     refused_batches,
@@ -121,7 +121,7 @@ def _interest(evidence: PartitionEvidence, ends: Int64Array) -> Interest:
     offsets = {each for each in asked_offsets(evidence.metadata) if abs(each) <= MAX_OFFSET}
     return Interest(
         offsets=np.union1d(np.array(sorted(offsets), np.int64), ends),
-        acknowledged=acknowledged_batches(evidence) if traced else NO_BATCHES,
+        acknowledged=acknowledged_in_place(evidence) if traced else NO_BATCHES,
         refused=refused_batches(evidence).crc if traced else NO_BATCHES.crc,
         compacted=may_be_compacted(evidence),
     )

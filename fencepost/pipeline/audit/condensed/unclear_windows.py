@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.acknowledged_batches import acknowledged_batches
 from fencepost.pipeline.audit.batch_arrays import (
     Batches,
     BoolArray,
@@ -29,7 +30,6 @@ from fencepost.pipeline.datasource.schemas import TRACES
 
 MAX_OFFSET: Final = np.iinfo(np.int64).max
 NO_BATCHES: Final = traced_batches_of(pa.Table.from_batches([], TRACES))
-_ACKS_ALL: Final = -1
 _COLUMNS: Final = ("broker", "segment_id", "problem", "batches", *Batches.columns().values())
 
 
@@ -159,7 +159,7 @@ class _Acknowledged:
 
 def _acknowledged(found: Sequence[PartitionEvidence]) -> _Acknowledged:
     known = [
-        (number, acknowledged_batches(evidence))
+        (number, acknowledged_in_place(evidence))
         for number, evidence in enumerate(found)
         if evidence.traces is not None
     ]
@@ -180,7 +180,7 @@ def _acknowledged(found: Sequence[PartitionEvidence]) -> _Acknowledged:
     )
 
 
-def acknowledged_batches(evidence: PartitionEvidence) -> TracedBatches:
+def acknowledged_in_place(evidence: PartitionEvidence) -> TracedBatches:
     """The batches of the logs' topic that were acknowledged to acks=all, each once, by offset.
 
     Those are left out of which the trace does not tell where they were appended.
@@ -188,8 +188,7 @@ def acknowledged_batches(evidence: PartitionEvidence) -> TracedBatches:
     incarnation = evidence.last_incarnation
     if incarnation is None:
         return NO_BATCHES
-    rows = incarnation.succeeded("Produce", columns=("acks", "offset", "batches"))
-    traced = traced_batches_of(rows.filter(pc.equal(rows["acks"], _ACKS_ALL)))
+    traced = acknowledged_batches(incarnation).batches
     traced = traced.select(traced.is_appended_as_sent)
     columns = np.stack((traced.base, traced.last, traced.epoch, traced.crc), axis=1)
     _, firsts = np.unique(columns, axis=0, return_index=True)

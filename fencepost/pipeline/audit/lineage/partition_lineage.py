@@ -17,7 +17,7 @@ from fencepost.pipeline.audit.lineage.single_ranges import (
     BatchKeys,
     CommittedUpTo,
     Side,
-    acknowledged_batches,
+    acknowledged_keys,
     committed_up_to,
     single_ranges,
 )
@@ -69,7 +69,7 @@ def _lineage(
         tier=tier,
         seen=seen,
         committed={broker: committed_up_to(log, logs, seen) for broker, log in logs.items()},
-        acknowledged=None if incarnation is None else acknowledged_batches(incarnation),
+        acknowledged=None if incarnation is None else acknowledged_keys(incarnation),
         next_epoch=max((epoch for epoch in newest if epoch is not None), default=-1) + 1,
     )
     cluster = evidence.metadata.cluster.incarnation(topic_id)

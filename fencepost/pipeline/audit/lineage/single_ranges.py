@@ -7,13 +7,12 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.acknowledged_batches import acknowledged_batches
 from fencepost.pipeline.audit.batch_arrays import (
     Batches,
     BoolArray,
     Int64Array,
-    traced_batches_of,
 )
 from fencepost.pipeline.audit.lineage.comparison import RELATIONS, SAME, Comparison, LogSide
 from fencepost.pipeline.audit.lineage.model import SingleRange
@@ -22,7 +21,6 @@ from fencepost.pipeline.audit.timeline import TopicIncarnation
 Side: TypeAlias = int | None
 """A broker; None is the tier."""
 BatchKeys: TypeAlias = npt.NDArray[np.void]
-_ACKS_ALL: Final = -1
 _KEY: Final = np.dtype([("base", np.int64), ("last", np.int64), ("crc", np.int64)])
 
 
@@ -36,14 +34,13 @@ class CommittedUpTo:
     """By whose high watermark; None: the tier has them."""
 
 
-def acknowledged_batches(incarnation: TopicIncarnation) -> BatchKeys:
+def acknowledged_keys(incarnation: TopicIncarnation) -> BatchKeys:
     """The batches that were acknowledged to acks=all, by first and last offset and checksum.
 
     Batches are left out of which the trace does not tell where they were appended: those that a
     producer sent again, and those that were converted.
     """
-    rows = incarnation.succeeded("Produce", columns=("acks", "offset", "batches"))
-    traced = traced_batches_of(rows.filter(pc.equal(rows["acks"], _ACKS_ALL)))
+    traced = acknowledged_batches(incarnation).batches
     traced = traced.select(traced.is_appended_as_sent)
     return _keys(traced.base, traced.last, traced.crc)
 

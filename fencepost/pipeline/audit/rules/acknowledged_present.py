@@ -14,16 +14,18 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.acknowledged_batches import (
+    AcknowledgedBatches,
+    acknowledged_batches,
+)
 from fencepost.pipeline.audit.batch_arrays import (
     NOT_FOUND,
     UNKNOWN,
     Batches,
     BoolArray,
     TracedBatches,
-    traced_batches_of,
 )
 from fencepost.pipeline.audit.explanations import left_over, unclean_shutdown
 from fencepost.pipeline.audit.partition_logs import (
@@ -37,7 +39,6 @@ from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "acknowledged-present"
-_ALL: Final = -1
 
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
@@ -48,17 +49,21 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     topic_logs = logs_of_incarnation(evidence, incarnation.topic_id)
     if not topic_logs.logs:
         return
-    rows = incarnation.succeeded("Produce")
-    rows = rows.filter(pc.equal(rows["acks"], _ALL))
-    acknowledged = _placed(traced_batches_of(rows)) if rows.num_rows else None
-    if acknowledged is None or not len(acknowledged):
+    acknowledged = acknowledged_batches(incarnation)
+    batches = _placed(acknowledged.batches)
+    if not len(batches):
         return
     log = _of_leader(incarnation, topic_logs)
     present = log.batches.by_offset()
     search = _Search(
-        evidence=evidence, incarnation=incarnation, topic_logs=topic_logs, log=log, present=present
+        evidence=evidence,
+        incarnation=incarnation,
+        topic_logs=topic_logs,
+        log=log,
+        present=present,
+        acknowledged=acknowledged,
     )
-    yield from search.report(rows, acknowledged)
+    yield from search.report(batches)
 
 
 def _of_leader(incarnation: TopicIncarnation, topic_logs: IncarnationLogs) -> ReplicaLog:
@@ -107,18 +112,19 @@ class _Search:
     """Where they must be."""
     present: Batches
     """The batches of that log, by offset."""
+    acknowledged: AcknowledgedBatches
 
-    def report(self, rows: pa.Table, batches: TracedBatches) -> Iterator[Violation]:
+    def report(self, batches: TracedBatches) -> Iterator[Violation]:
         """Violations for what is missing, neighbours of one epoch together.
 
-        :param rows: The exchanges that the batches are of.
+        :param batches: Of those that were acknowledged, by offset.
         """
         missing = self._is_missing(batches)
         changes = (np.diff(missing) != 0) | (np.diff(batches.epoch) != 0)
         edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(batches)]
         for start, end in pairwise(edges):
             if missing[start]:
-                yield self._violation(rows, batches.select(np.arange(start, end)))
+                yield self._violation(batches.select(np.arange(start, end)))
 
     def _is_missing(self, batches: TracedBatches) -> BoolArray:
         log_start = self._log_start()
@@ -167,25 +173,26 @@ class _Search:
         missing: BoolArray = in_metadata & ~found
         return missing
 
-    def _violation(self, rows: pa.Table, gone: TracedBatches) -> Violation:
+    def _violation(self, gone: TracedBatches) -> Violation:
         start, end, epoch = int(gone.base[0]), int(gone.last.max()) + 1, int(gone.epoch[0])
-        row = rows.slice(int(gone.row[0]), 1).to_pylist()[0]
+        first = int(gone.row[0])
+        number = int(self.acknowledged.number[first])
         count = f"{len(gone)} batches, of offsets" if len(gone) > 1 else "a batch, of offsets"
         return Violation(
             rule=NAME,
             topic=self.evidence.topic,
             partition=self.evidence.partition,
             message=f"{count} {start} to {end - 1}, acknowledged to acks=all by broker "
-            f"{row['broker']}: {self._instead(start)}",
-            explanation=self._explanation(gone, row["number"]),
+            f"{self.acknowledged.broker[first]}: {self._instead(start)}",
+            explanation=self._explanation(gone, number),
             broker=self.log.broker,
             place=Place.LOG,
             offset=start,
             end_offset=end,
             missing=Missing.OF_EPOCH,
             epoch=epoch if epoch >= 0 else None,
-            number=row["number"],
-            time_ms=row["answered_ms"],
+            number=number,
+            time_ms=int(self.acknowledged.answered_ms[first]),
         )
 
     def _instead(self, offset: int) -> str:

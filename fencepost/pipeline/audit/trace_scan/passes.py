@@ -15,9 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.timeline import PartitionTimeline, TopicIncarnation
-from fencepost.pipeline.audit.trace_rows import rows_where
+from fencepost.pipeline.audit.trace_rows import ACKNOWLEDGED, rows_where
 from fencepost.pipeline.audit.trace_scan.ordering import AT, IS_ANSWERED, RANK, TURNS
-from fencepost.pipeline.audit.trace_scan.scan import KeptRows, NewScan, Stretch, TraceScan
+from fencepost.pipeline.audit.trace_scan.scan import (
+    KeptRows,
+    NewScan,
+    Stretch,
+    TraceScan,
+    standing_for,
+)
 from fencepost.pipeline.audit.trace_scan.session_epochs import SessionEpochs
 from fencepost.pipeline.datasource.trace_files import EXCHANGE
 
@@ -62,10 +68,10 @@ def trace_row_count(own: pa.Table) -> int:
 
     :param own: What is left of them.
     """
-    stands_for = pc.equal(own["kind"], LEFT_OUT)
-    counts: list[int] = own.filter(stands_for)["number"].to_pylist()
-    rows: int = own.num_rows
-    return rows - len(counts) + sum(counts)
+    kind = own["kind"]
+    rows = own.filter(pc.invert(pc.is_in(kind, pa.array((LEFT_OUT, ACKNOWLEDGED)))))
+    left_out: list[int] = own.filter(pc.equal(kind, LEFT_OUT))["number"].to_pylist()
+    return int(rows.num_rows) + sum(left_out)
 
 
 class _LeavingOut:
@@ -89,7 +95,8 @@ class _LeavingOut:
                 found += self._left(number, incarnation)
         left = pa.concat_tables(found)
         self._left_out += int(pc.sum(exchanges[IS_ANSWERED]).as_py()) - left.num_rows
-        return left
+        added = [row for kept, _ in self._scans.values() for row in kept.added()]
+        return pa.concat_tables([left, *added])
 
     def _left(self, number: int, incarnation: TopicIncarnation) -> list[pa.Table]:
         kept, scans = self._scans.setdefault(
@@ -108,15 +115,8 @@ class _LeavingOut:
         found = [row for kept, _ in self._scans.values() for row in kept.held()]
         left_out = self._left_out - len(found)
         if left_out and self._first is not None:
-            own = {name: self._first[name][0].as_py() for name in _own_columns(self._first)}
-            row = {**own, "kind": LEFT_OUT, "number": left_out}
-            found.append(pa.Table.from_pylist([row], self._first.schema))
+            found.append(standing_for(self._first, kind=LEFT_OUT, number=left_out))
         return found
-
-
-def _own_columns(rows: pa.Table) -> list[str]:
-    """Those that say whose a row is, and in which bucket."""
-    return ["topic", "partition", *(name for name in rows.schema.names if name not in TURNS.names)]
 
 
 def _over_partitions(

@@ -14,6 +14,14 @@ import pyarrow as pa
 
 from fencepost.pipeline.audit.batch_arrays import BoolArray
 from fencepost.pipeline.audit.timeline import TopicIncarnation
+from fencepost.pipeline.audit.trace_scan.ordering import TURNS
+
+
+def standing_for(rows: pa.Table, **columns: object) -> pa.Table:
+    """A row of whom the first one is of, and of the same bucket, that stands for exchanges."""
+    names = [name for name in rows.schema.names if name not in TURNS.names]
+    own = {name: rows[name][0].as_py() for name in ("topic", "partition", *names)}
+    return pa.Table.from_pylist([{**own, **columns}], rows.schema)
 
 
 class KeptRows:
@@ -25,6 +33,7 @@ class KeptRows:
         self._held: dict[Hashable, _HeldRow] = {}
         self._held_here: dict[Hashable, int] = {}
         self._found: list[pa.Table] = []
+        self._added: list[pa.Table] = []
 
     def begin(self, rows: pa.Table) -> None:
         """Go on to the next rows."""
@@ -46,6 +55,16 @@ class KeptRows:
         held = self._held.get(key)
         if held is not None:
             self._found += held.taken()
+
+    def add(self, kind: str, details: str) -> None:
+        """Add a row that stands for some of the exchanges, which need not be left then."""
+        assert self._rows is not None, "there is a stretch"
+        self._added.append(standing_for(self._rows, kind=kind, line=0, details=details))
+
+    def added(self) -> list[pa.Table]:
+        """The rows that were added since this was asked last."""
+        added, self._added = self._added, []
+        return added
 
     def left(self) -> list[pa.Table]:
         """What is left of the rows, and held rows that are wanted by now."""

@@ -3,13 +3,17 @@
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.acknowledged_batches import (
+    are_acknowledged,
+    are_in_place,
+    packed_details,
+)
 from fencepost.pipeline.audit.rules import RULES
+from fencepost.pipeline.audit.trace_rows import ACKNOWLEDGED
 from fencepost.pipeline.audit.trace_scan.scan import NewScan, Stretch
-from fencepost.protocol.errors import ErrorCode
-
-_ACKS_ALL: Final = -1
 
 
 class LogStartScan:
@@ -41,18 +45,21 @@ class WipedReplicaScan:
 
 
 class AcknowledgedScan:
-    """Leaves what was acknowledged to acks=all, of the incarnation that the logs are of."""
+    """Leaves what was acknowledged to acks=all, of the incarnation that the logs are of: a row for
+    all of a stretch whose batches are in place, and each of the others.
+    """
 
     def next(self, stretch: Stretch) -> None:
         """Go on."""
-        if stretch.incarnation.is_last:
-            rows = stretch.incarnation.rows
-            produced = pc.and_(pc.equal(rows["api"], "Produce"), pc.is_valid(rows["answered_ms"]))
-            to_all = pc.and_(
-                pc.equal(rows["acks"], _ACKS_ALL), pc.equal(rows["error"], ErrorCode.NONE)
-            )
-            wanted = pc.fill_null(pc.and_(produced, to_all), fill_value=False)
-            stretch.kept.keep(wanted.to_numpy())
+        if not stretch.incarnation.is_last:
+            return
+        rows = stretch.incarnation.rows
+        wanted = are_acknowledged(rows)
+        in_place = wanted & are_in_place(rows)
+        stretch.kept.keep(wanted & ~in_place)
+        if in_place.any():
+            details = packed_details(rows.filter(pa.array(in_place)))
+            stretch.kept.add(ACKNOWLEDGED, details)
 
 
 SCANS: Final[tuple[NewScan, ...]] = (

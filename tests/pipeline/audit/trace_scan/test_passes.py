@@ -93,6 +93,10 @@ _PRODUCE: Final = _exchange(
     offset=_OFFSETS,
     batches=st.lists(_BATCH, min_size=1, max_size=2),
 )
+_APPENDED: Final = _PRODUCE.map(
+    lambda row: {**row, "acks": -1, "offset": row["batches"][0]["base_offset"]}
+)
+"""It lies where its producer was told, if it has an epoch."""
 _REFUSED: Final = _PRODUCE.map(lambda row: {**row, "error": ErrorCode.EXPECTED_OFFSET_MISMATCH})
 _TOLD_START: Final = _exchange(
     "ListOffsets",
@@ -139,7 +143,7 @@ _RECREATED: Final = _one_of("a", "b").map(created)
 _THEMES: Final[Mapping[str, Sequence[st.SearchStrategy[Row]]]] = {
     "acknowledged-present": (
         _PRODUCE,
-        _PRODUCE,
+        *[_APPENDED] * 2,
         _LOG_START,
         _LOG_START,
         _OLD_FETCH,
