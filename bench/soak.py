@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import sys
 import time
 from collections import Counter
@@ -34,6 +35,10 @@ SETTLE_S: Final = 2.2
 EARLY: Final = 0.1
 """The share of the looks after which nothing may grow any more, nor be imported any more."""
 GROWTH: Final = 1.02
+AROUND: Final = 3
+"""Looks of which the median counts: how much of a heap the C library keeps differs by some percent
+from one to the next.
+"""
 PAUSE_MS: Final = 10.0
 """Of the loop's own; what the machine adds to it by itself is measured beside it."""
 SEGMENT_BYTES: Final = 1 << 20
@@ -109,13 +114,12 @@ class Soak:
     def problems_in_time(self) -> Iterator[str]:
         """What must not be in a run that is long enough, on a machine that has nothing else."""
         for stage in STAGES:
-            looks = self.at(stage)
-            early, last = looks[int(len(looks) * EARLY)], looks[-1]
-            if last.resident > early.resident * GROWTH:
-                yield (
-                    f"memory of the {stage} server rose from {early.resident:.1f} to "
-                    f"{last.resident:.1f} MiB"
-                )
+            sizes = [look.resident for look in self.at(stage)]
+            early = int(len(sizes) * EARLY)
+            then = statistics.median(sizes[early : early + AROUND])
+            last = statistics.median(sizes[-AROUND:])
+            if last > then * GROWTH:
+                yield f"memory of the {stage} server rose from {then:.1f} to {last:.1f} MiB"
         later = self.looks[max(int(len(self.looks) * EARLY), 1) :]
         busy, machine = (max(values) for values in zip(*map(_times, later), strict=True))
         if busy > PAUSE_MS + machine:

@@ -2,8 +2,8 @@
 
 Where most exchanges of a trace are left out (`trace_scan`), those whose batches all lie where the
 answer says have no row of their own either: one row stands for a stretch of them, and its details
-have the columns of their batches that rules read, packed. So a batch takes some 30 bytes, and 100 where rules look
-at it, in place of 400 and 1,200.
+have the columns of their batches that rules read, packed. So a batch takes some 30 bytes in place
+of 400, and 300 in place of 1,200 while rules look at it.
 """
 
 from base64 import b64decode, b64encode
