@@ -231,3 +231,11 @@ def test_a_turn_that_is_over_leaves_the_other_callbacks_to_the_next_one() -> Non
         turns.append(len(log))
     assert turns == [2, 4]
     assert log == [*names, "later"]
+
+
+def test_all_that_is_due_is_run_however_much_it_is() -> None:
+    scheduler, _, log = start()
+    for _ in range(100):
+        scheduler.soon(lambda: log.append("x"))
+    scheduler.run_due()
+    assert len(log) == 100

@@ -53,10 +53,11 @@ class AcknowledgedScan:
         """Go on."""
         if not stretch.incarnation.is_last:
             return
-        rows = stretch.incarnation.rows
-        wanted = are_acknowledged(rows)
-        in_place = wanted & are_in_place(rows)
-        stretch.kept.keep(wanted & ~in_place)
+        flags = are_acknowledged(stretch.incarnation.rows)
+        rows = stretch.incarnation.rows.filter(pa.array(flags))
+        in_place = are_in_place(rows)
+        flags[flags] = ~in_place
+        stretch.kept.keep(flags)
         if in_place.any():
             details = packed_details(rows.filter(pa.array(in_place)))
             stretch.kept.add(ACKNOWLEDGED, details)
