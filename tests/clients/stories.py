@@ -28,6 +28,7 @@ from tests.harness.dialogue import Dialogue
 from tests.harness.require import tool
 from tests.harness.run import Finished, run
 from tests.harness.served_cluster import Cluster, serve
+from tests.harness.wait import wait_until
 
 PAGE: Final = ROOT / "docs" / "stories.md"
 TOPIC: Final = "orders"
@@ -137,6 +138,15 @@ class Stage:
         with Dialogue(command, self.folder / f"{kind}.log") as reader:
             reader.hear_until("ready")
             yield reader
+
+    def wait_until_no_fetch(self, client_id: str) -> None:
+        """None of this client waits at a broker, where it would be answered in mid-election."""
+
+        def answered() -> bool:
+            fetches = self.control.trace(api="Fetch", client_id=client_id)
+            return all(each["answered_ms"] is not None for each in fetches)
+
+        wait_until(f"answers to the fetches of {client_id}", answered)
 
     def answers(self, api: str, client_id: str) -> list[Json]:
         """What a client was answered about partition 0 of the topic, the oldest first."""

@@ -128,6 +128,7 @@ def test_of_an_old_message_format_consumers_notice_nothing(fresh: Stage, client:
     send(fresh.cluster, TOPIC, [b"a%d" % n for n in range(10, 20)])
     with fresh.client(client) as reader:
         before = reader.ask("read 20")
+        fresh.wait_until_no_fetch(client)
         fresh.play("missed")
         assert [before, reader.ask("read 5")] == prints("missed")
         reader.end()
@@ -167,6 +168,7 @@ def test_fetch_8_alone_does_not_hide_it(client: str, tmp_path: Path) -> None:
         half.play("truncation-before")
         with half.client(client) as reader:
             assert reader.ask("read 20") == READ_BEFORE
+            half.wait_until_no_fetch(client)
             half.play("missed")
             assert NOTICED[client] in reader.ask("read 5")
             reader.end()
