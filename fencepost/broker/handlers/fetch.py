@@ -161,8 +161,8 @@ def _wait(ctx: Context, request: FetchRequest, reading: "_Reading") -> Wait[Fetc
         return reading.respond() if reading.enough else None
 
     def expire() -> FetchResponse:
-        if many:  # it was not read again at each append
-            reading.read()
+        if not reading.fetcher.is_follower:
+            reading.read()  # no truncation since then notified this wait
         return reading.respond()
 
     scheduler, count = ctx.broker.scheduler, len(reading.plan.partitions)

@@ -125,11 +125,30 @@ def _last_holder(partition: PartitionImage, logs: dict[int, Log]) -> int | None:
 
 def _common_end(log: Log, other: Log) -> int:
     """The offset up to which two logs have the same records."""
+    if not (log.config.keeps_leader_epochs and other.config.keeps_leader_epochs):
+        return _end_of_same_batches(log, other)
     epochs = {entry.epoch for entry in other.epoch_entries()}
     for entry in reversed(log.epoch_entries()):
         if entry.epoch in epochs:
             return min(_end_of(each, entry.epoch) for each in (log, other))
     return log.log_start_offset
+
+
+def _end_of_same_batches(log: Log, other: Log) -> int:
+    """As `_common_end`, of logs in an old message format, which have no epochs (KIP-101)."""
+    end = start = max(log.log_start_offset, other.log_start_offset)
+    try:
+        for ours, theirs in zip(_headers(log, start), _headers(other, start), strict=False):
+            if (ours.base_offset, ours.last_offset, ours.crc) != (
+                theirs.base_offset,
+                theirs.last_offset,
+                theirs.crc,
+            ):
+                break
+            end = ours.last_offset + 1
+    except StorageFailure:  # the files of a broker that is down can't be read
+        return min(log.log_end_offset, other.log_end_offset)
+    return end
 
 
 def _end_of(log: Log, epoch: int) -> int:

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
+from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import (
     FetchRequest,
@@ -208,6 +209,20 @@ def test_an_election_ends_the_wait_of_who_knows_the_epoch() -> None:
     asked = driver.send(1, "fetch", 12, fetch_request(("t", knows), max_wait_ms=NEVER_MS))
     driver.elect("t", 0, 1)
     assert fetched(asked.response).error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_poll_beyond_a_truncation_that_ended_nothing_is_out_of_range_at_its_time() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)], message_format_version="0.10.2")  # clients know no epoch
+    produce(driver, "t", b"a")
+    operator_actions.hold(driver.cluster, "t", 0, 2, leave_isr=True)
+    produce(driver, "t", b"b")
+    asked = poll(driver, 2, wait_ms=500)
+    operator_actions.elect(driver.cluster, "t", 0, 2, unclean=True)
+    assert driver.replica(1, "t").log.log_end_offset == 1
+    assert not asked.done
+    driver.advance(500)
+    assert fetched(asked.response).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_what_has_been_cancelled_is_not_tried_again() -> None:

@@ -7,14 +7,14 @@ import pytest
 from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.unclean_elections import LostRecords, lost_records
-from tests.broker.node.driven import start
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import produce
+from tests.harness.driver_requests import create, produce
 
 
-def lagging(*, unclean_leader_election_enable: str = "false") -> Driver:
+def lagging(*, unclean_leader_election_enable: str = "false", **topic_configs: str) -> Driver:
     """Broker 3 has the first two of four records, and is out of the ISR."""
-    driver = start(unclean_leader_election_enable=unclean_leader_election_enable)
+    driver = Driver(3, {"unclean.leader.election.enable": unclean_leader_election_enable})
+    create(driver, "t", [(1, 2, 3)], **topic_configs)
     produce(driver, "t", b"a", b"b")
     operator_actions.hold(driver.cluster, "t", 0, 3, leave_isr=True)
     produce(driver, "t", b"c", b"d")
@@ -52,6 +52,27 @@ def test_what_was_not_committed_is_counted_apart() -> None:
     lost = operator_actions.elect(driver.cluster, "t", 0, 3, unclean=True)
     assert lost is not None
     assert (lost.records, lost.committed_records) == (3, 2)
+
+
+def test_logs_in_an_old_message_format_have_no_epochs_and_are_compared_by_batches() -> None:
+    driver = lagging(message_format_version="0.10.2")
+    lost = operator_actions.elect(driver.cluster, "t", 0, 3, unclean=True)
+    assert lost == LostRecords(
+        broker=1, start_offset=2, end_offset=4, records=2, committed_records=2
+    )
+    produce(driver, "t", b"e")
+    assert operator_actions.elect(driver.cluster, "t", 0, 1, unclean=True) is None
+
+
+def test_a_log_in_an_old_message_format_that_went_another_way_loses_what_is_its_own() -> None:
+    driver = lagging(message_format_version="0.10.2")
+    for broker_id in (1, 2):
+        operator_actions.kill(driver.cluster, broker_id)
+    operator_actions.elect(driver.cluster, "t", 0, 3, unclean=True)
+    produce(driver, "t", b"C", b"D", acks=1)
+    lost = lost_records(driver.cluster.brokers, driver.partition("t"), "t", 0, 1)
+    assert lost is not None
+    assert (lost.broker, lost.start_offset, lost.end_offset) == (3, 2, 4)
 
 
 def test_a_log_without_a_record_loses_all() -> None:
