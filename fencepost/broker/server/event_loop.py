@@ -12,8 +12,8 @@ a reset, or a deleted topic, hands its memory over, and the loop serves clients 
 A slice is short by our own measure; glibc may still take some 20 ms in one of them to return a
 large heap to the system.
 
-`collect_young_garbage` lets the garbage collector look at few objects at a time: after each turn of
-work that takes several, and every `YOUNG_NS` while bytes come and go.
+`collect_young_garbage` lets the garbage collector look at few objects at a time: every `COLLECT_NS`
+of work that takes several turns, and every `YOUNG_NS` while bytes come and go.
 """
 
 import asyncio
@@ -57,8 +57,10 @@ _yield_processor: Final[Callable[[], None]] = getattr(os, "sched_yield", lambda:
 """Lets other threads have this processor that wait for it; Windows has no such call."""
 
 
-TURN_NS: Final = 2_000_000
+TURN_NS: Final = 500_000
 """After how long, in nanoseconds, a turn begins no other callback, so that clients are served."""
+COLLECT_NS: Final = 2_000_000
+"""How often young garbage is collected during work that takes several turns."""
 
 
 class LoopDriver:
@@ -72,6 +74,8 @@ class LoopDriver:
         self._timer: asyncio.TimerHandle | None = None
         self._end_ns = 0
         """Of the turn, by the monotonic clock."""
+        self._collect_ns = 0
+        """When young garbage is collected next."""
         self._waiting: list[asyncio.Future[None]] = []
         """Of those that wait until nothing is due."""
         scheduler.wake = self._wake
@@ -86,9 +90,11 @@ class LoopDriver:
 
     def run_turn(self) -> bool:
         """Run one turn of what is due: see `Scheduler.run_turn`."""
-        self._end_ns = time.monotonic_ns() + TURN_NS
+        begin_ns = time.monotonic_ns()
+        self._end_ns = begin_ns + TURN_NS
         goes_on = self._scheduler.run_turn(self._is_over)
-        if goes_on:  # very much work, which makes very many objects
+        if goes_on and begin_ns >= self._collect_ns:  # much work, which makes many objects
+            self._collect_ns = begin_ns + COLLECT_NS
             collect_young_garbage()
         return goes_on
 
