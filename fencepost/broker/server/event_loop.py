@@ -57,7 +57,7 @@ _yield_processor: Final[Callable[[], None]] = getattr(os, "sched_yield", lambda:
 """Lets other threads have this processor that wait for it; Windows has no such call."""
 
 
-TURN_NS: Final = 500_000
+TURN_NS: Final = 1_000_000
 """After how long, in nanoseconds, a turn begins no other callback, so that clients are served."""
 COLLECT_NS: Final = 2_000_000
 """How often young garbage is collected during work that takes several turns."""
