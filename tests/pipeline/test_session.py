@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +29,7 @@ class Start(Protocol):
     def __call__(self, connector: bool, **configs: str) -> Mapping[str, str]: ...
 
 
+UNIX_SOCKET: Final = "spark.python.unix.domain.socket"
 TWO_SESSIONS: Final = """
 import sys
 from fencepost.pipeline.session import session
@@ -171,6 +173,25 @@ def test_a_session_knows_fencepost(spark: SparkSession) -> None:
 
     with pytest.raises(AnalysisException, match="/nowhere is not a directory"):
         spark.read.format("fencepost").load("/nowhere").count()
+
+
+def test_python_workers_here_are_reached_by_sockets_of_this_user_alone(
+    spark: SparkSession,
+) -> None:
+    assert spark.range(3).mapInArrow(lambda batches: batches, "id long").count() == 3
+    folder = Path(spark.conf.get(f"{UNIX_SOCKET}.dir") or "")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert any(path.is_socket() for path in folder.iterdir())
+
+
+def test_where_the_path_of_a_socket_would_be_too_long_there_is_none(
+    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert f"{UNIX_SOCKET}.dir" in start(False)
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    assert not {name for name in start(False) if name.startswith(UNIX_SOCKET)}
 
 
 def test_a_spark_that_does_not_start_says_so_in_one_line() -> None:
