@@ -36,9 +36,7 @@ EARLY: Final = 0.1
 """The share of the looks after which nothing may grow any more, nor be imported any more."""
 GROWTH: Final = 1.02
 AROUND: Final = 3
-"""Looks of which the median counts: how much of a heap the C library keeps differs by some percent
-from one to the next.
-"""
+"""Looks of which the median counts: what the trace has differs from one to the next."""
 PAUSE_MS: Final = 10.0
 """Of the loop's own; what the machine adds to it by itself is measured beside it."""
 SEGMENT_BYTES: Final = 1 << 20
@@ -69,7 +67,7 @@ TOPICS: Final = {
 class Look:
     """The server at the end of a stage.
 
-    :param resident: MiB.
+    :param resident: MiB; ``free``: those of them that the C library keeps free.
     :param pause_ms: The longest pause of the loop since the look before; ``busy_ms``: the most
         processor time of the loop without a pause.
     :param machine_ms: How much longer than usual a piece of work that is always the same took at
@@ -79,11 +77,17 @@ class Look:
     stage: str
     at_s: float
     resident: float
+    free: float
     descriptors: int
     tasks: int
     pause_ms: float
     busy_ms: float
     machine_ms: float
+
+    @property
+    def in_use(self) -> float:
+        """MiB of memory that holds something, or that Python's own allocator keeps."""
+        return self.resident - self.free
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,7 +118,7 @@ class Soak:
     def problems_in_time(self) -> Iterator[str]:
         """What must not be in a run that is long enough, on a machine that has nothing else."""
         for stage in STAGES:
-            sizes = [look.resident for look in self.at(stage)]
+            sizes = [look.in_use for look in self.at(stage)]
             early = int(len(sizes) * EARLY)
             then = statistics.median(sizes[early : early + AROUND])
             last = statistics.median(sizes[-AROUND:])
@@ -192,6 +196,7 @@ def _look(server: servers.Server, stage: str, begin: float, since: float) -> Loo
         stage=stage,
         at_s=time.monotonic() - begin,
         resident=process.memory(server.pid).resident,
+        free=seen[-1].free,
         descriptors=len(list(Path(f"/proc/{server.pid}/fd").iterdir())),
         tasks=seen[-1].tasks,
         pause_ms=max(each.pause_ms for each in seen),
@@ -221,7 +226,7 @@ def exceptions(log: str) -> list[str]:
 
 def described(look: Look) -> str:
     return (
-        f"{look.at_s:6.0f} s, {look.stage}: {look.resident:.1f} MiB, "
+        f"{look.at_s:6.0f} s, {look.stage}: {look.in_use:.1f} MiB of {look.resident:.1f}, "
         f"{look.descriptors} descriptors, {look.tasks} tasks, "
         f"pause {look.pause_ms:.1f} ms, busy {look.busy_ms:.1f} ms, "
         f"machine {look.machine_ms:.1f} ms"

@@ -35,7 +35,8 @@ def test_nothing_fails_and_nothing_is_left_open_by_a_server_that_is_disturbed() 
 USED = Look(
     stage="used",
     at_s=1,
-    resident=100,
+    resident=120,
+    free=20,
     descriptors=30,
     tasks=2,
     pause_ms=50,
@@ -64,8 +65,8 @@ def test_what_an_empty_server_has_more_of_is_a_problem(name: str, more: Look) ->
 
 
 def test_memory_may_grow_at_first_and_then_by_two_percent() -> None:
-    first, more = replace(EMPTY, resident=70), replace(EMPTY, resident=103)
-    steady = looked(first, first, *[EMPTY] * 15, *[replace(EMPTY, resident=101.9)] * 3)
+    first, more = replace(EMPTY, free=50), replace(EMPTY, free=17)
+    steady = looked(first, first, *[EMPTY] * 15, *[replace(EMPTY, resident=121.9)] * 3)
     assert list(steady.problems_in_time()) == []
     assert list(looked(first, first, *[EMPTY] * 16, more, EMPTY).problems_in_time()) == []
     (problem,) = looked(first, first, *[EMPTY] * 15, *[more] * 3).problems_in_time()
