@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PERIOD_S: Final = 0.002
 LINE_S: Final = 1.0
-MIB: Final = 1 << 20
+_MIB_BYTES: Final = 1 << 20
 
 
 class _MallInfo(ctypes.Structure):
@@ -56,7 +56,7 @@ def heap_reader() -> Callable[[], float]:
     except (AttributeError, OSError):  # another C library than glibc
         return lambda: 0.0
     mallinfo.restype = _MallInfo
-    return lambda: float(mallinfo().fordblks) / MIB
+    return lambda: float(mallinfo().fordblks) / _MIB_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
