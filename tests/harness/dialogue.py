@@ -116,9 +116,12 @@ class Dialogue:
 
     def _next(self, deadline: float) -> str | None:
         try:
-            return self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
         except Empty:
             raise AssertionError(self._problem("says nothing more", [])) from None
+        if line is None:  # it is found again by a later call
+            self._lines.put(None)
+        return line
 
     def _read(self) -> None:
         assert self._child.stdout is not None
