@@ -30,6 +30,7 @@ GROUPS: Final = (
     ("tests/pipeline/audit/test_simulated_history.py", "spark"),
     ("tests/pipeline/audit/test_source_listing.py", "spark"),
     ("tests/pipeline/audit/state/test_audit_state.py", "spark"),
+    ("tests/pipeline/audit/state/test_state_folder.py", "spark"),
     ("tests/pipeline/datasource/test_bench.py", "spark"),
     ("tests/pipeline/datasource/test_source.py", "spark"),
     ("tests/pipeline/datasource/test_trace_files.py", "spark"),

@@ -19,7 +19,7 @@ from fencepost.pipeline.audit import metadata_rows
 from fencepost.pipeline.audit.condensed.window_rows import WINDOWS
 from fencepost.pipeline.audit.metadata_rows import KeptPart, MetadataRow, TrustedSegments
 from fencepost.pipeline.audit.state.kept_segments import KEPT, ScanExtent, Trust, kept_segment
-from fencepost.pipeline.audit.state.run_tables import OPENED, check_format, run_table
+from fencepost.pipeline.audit.state.run_tables import check_format, run_table
 from fencepost.pipeline.audit.state.state_folder import (
     FINDINGS,
     KEPT_ROWS,
@@ -71,8 +71,7 @@ class AuditState:
         last = None
         number = 1
         if last_run is not None:
-            rows = spark.read.schema(_schema(OPENED)).parquet(folder.path(RUNS, last_run))
-            (last,) = rows.toArrow().to_pylist()
+            (last,) = folder.read(RUNS, last_run).to_pylist()
             check_format(last, folder.shown_url)
             number = number_of(last_run) + 1
         return cls(
@@ -143,14 +142,10 @@ class AuditState:
 
         :param found: As `run_table` takes it.
         """
-        self._write(FINDINGS, findings)
-        self._write(LINEAGE, lineage)
-        self._write(RUNS, run_table(found, extent, self.trust.next_start))
+        self.folder.write(FINDINGS, self.run, findings)
+        self.folder.write(LINEAGE, self.run, lineage)
+        self.folder.write(RUNS, self.run, run_table(found, extent, self.trust.next_start))
         self.folder.clean(self.run, number_of(self.run))
-
-    def _write(self, table: str, rows: pa.Table) -> None:
-        frame = self.spark.createDataFrame(rows).coalesce(1)
-        frame.write.parquet(self.folder.path(table, self.run))
 
     def _kept_rows(self, run: str) -> DataFrame:
         return self.spark.read.schema(_schema(KEPT)).parquet(self.folder.path(KEPT_ROWS, run))

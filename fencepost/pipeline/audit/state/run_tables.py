@@ -51,11 +51,6 @@ RUN_SCHEMA: Final = pa.schema(
     )
 )
 
-OPENED: Final = pa.schema(
-    [RUN_SCHEMA.field(name) for name in ("format", "version", "cluster_ids", "next_reread")]
-)
-"""What an audit reads of the last run: these columns are of any format."""
-
 
 def run_table(found: Mapping[str, object], extent: ScanExtent, next_reread: int) -> pa.Table:
     """The row of a run, which ends now.

@@ -6,17 +6,22 @@
     URL/kept/run=00000002-5b0c4e1f/        the rows of segments, for the next run
 
 A run counts once its folder in ``runs`` is complete, so that one which ended in between leaves the
-state as it was. All of it is Parquet that Spark writes and reads, so that a URL is what Spark takes
-for one: a folder that all executors see, or such as ``hdfs:`` and ``s3a:`` with the jars for it.
+state as it was. All of it is Parquet that Spark reads, so that a URL is what Spark takes for one: a
+folder that all executors see, or such as ``hdfs:`` and ``s3a:`` with the jars for it. The rows of
+segments are written by tasks. The other tables, which the driver has anyway, it writes itself
+through Hadoop's file system: each of them would be a job of 60 ms for a file of some kilobytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyarrow import parquet
 
 from fencepost.pipeline.requirements import CannotRunError
 from fencepost.protocol.shown_text import without_user_infos
@@ -31,7 +36,10 @@ KEPT_ROWS: Final = "kept"
 _TABLES: Final = (RUNS, FINDINGS, LINEAGE, KEPT_ROWS)
 _PREFIX: Final = "run="
 _COMPLETE: Final = "_SUCCESS"
-"""Spark writes it behind all else."""
+"""It is written behind all else, by Spark too."""
+_FILE: Final = "part-00000.parquet"
+_UNFINISHED: Final = f"_{_FILE}"
+"""Spark reads no file whose name begins so."""
 _GLOB: Final = frozenset("*?[]{}\\")
 """What Spark takes for a pattern in a path."""
 
@@ -81,6 +89,41 @@ class StateFolder:
     def last_run(self) -> str | None:
         """The last one that counts."""
         return next(filter(self._is_complete, self.runs(RUNS)), None)
+
+    def write(self, table: str, run: str, rows: pa.Table) -> None:
+        """Write the rows of a run: a reader of the table finds all of them or none.
+
+        :raises CannotRunError: When they can't be written.
+        """
+        written = pa.BufferOutputStream()
+        parquet.write_table(rows, written)
+        with self._reachable():
+            folder = self.path(table, run)
+            unfinished = self._path(f"{folder}/{_UNFINISHED}")
+            with closing(self._files.create(unfinished, True)) as stream:
+                stream.write(written.getvalue().to_pybytes())
+            if not self._files.rename(unfinished, self._path(f"{folder}/{_FILE}")):
+                raise CannotRunError(
+                    f"can't use the state {self.shown_url}: a file of {table} can't be renamed"
+                )
+            self._files.create(self._path(f"{folder}/{_COMPLETE}"), True).close()
+
+    def read(self, table: str, run: str) -> pa.Table:
+        """The rows of a run that is complete, of few rows.
+
+        :raises CannotRunError: When they can't be read.
+        """
+        folder = self.path(table, run)
+        found = []
+        with self._reachable():
+            for each in self._files.listStatus(self._path(folder)):
+                if each.getPath().getName().endswith(".parquet"):
+                    with closing(self._files.open(each.getPath())) as stream:
+                        found.append(stream.readAllBytes())
+        try:
+            return pa.concat_tables([parquet.read_table(pa.BufferReader(each)) for each in found])
+        except pa.ArrowException as error:
+            raise CannotRunError(f"can't read {without_user_infos(folder)}: {error}") from error
 
     def clean(self, run: str, number: int) -> None:
         """Delete what no later run needs, once a run counts: earlier rows, and what did not count.
