@@ -59,7 +59,11 @@ FIGURES = (
             "rss_peak",
         ),
     ),
-    Figure(name="transactions", measure=figures.transactions, rows=("transact_c", "transact_cpu")),
+    Figure(
+        name="transactions",
+        measure=figures.transactions,
+        rows=("transact_c", "transact_cpu", "transact_at_once_c"),
+    ),
     Figure(
         name="replicated",
         measure=figures.replicated,

@@ -164,8 +164,14 @@ def c_client(kind: servers.Kind, scale: Scale) -> Values:
         }
 
 
+PRODUCERS_AT_ONCE = 8
+
+
 def transactions(kind: servers.Kind, scale: Scale) -> Values:
-    """Transactions one after the other, each with its commit; CPU time is of the whole process."""
+    """Transactions one after the other, each with its commit, of one producer and of several.
+
+    CPU time is of the whole process.
+    """
     if isinstance(kind, servers.Fencepost):
         kind = replace(kind, configs=servers.TRANSACTION_CONFIGS)
     with settled(kind) as server:
@@ -173,9 +179,11 @@ def transactions(kind: servers.Kind, scale: Scale) -> Values:
         before = process.cpu_seconds(server.pid)
         moved = load.transact(server, scale.transaction_records)
         spent = process.cpu_seconds(server.pid) - before
+        at_once = load.transact(server, scale.transaction_records, producers=PRODUCERS_AT_ONCE)
         return {
             "transact_c": moved.per_second / 1e3,
             "transact_cpu": spent * 1e3 / (moved.records / load.TRANSACTION_RECORDS),
+            "transact_at_once_c": at_once.per_second / 1e3,
         }
 
 

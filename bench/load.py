@@ -87,13 +87,14 @@ def produce(
     return _run(client, "produce", server, topic or servers.TOPIC, records, acks)
 
 
-def transact(server: servers.Server, records: int) -> Moved:
-    """The C client produces to the bench topic in transactions of :data:`TRANSACTION_RECORDS`.
+def transact(server: servers.Server, records: int, *, producers: int = 1) -> Moved:
+    """C clients produce to the bench topic in transactions of :data:`TRANSACTION_RECORDS`.
 
+    :param producers: That share the records, each with one transaction after the other.
     :raises LoadFailed: When one is not committed, or the deadline passes.
     """
-    each = str(TRANSACTION_RECORDS)
-    return _run(Client.C, "transact", server, servers.TOPIC, records, each)
+    shape = (str(TRANSACTION_RECORDS), str(producers))
+    return _run(Client.C, "transact", server, servers.TOPIC, records, *shape)
 
 
 def consume(client: Client, server: servers.Server, records: int) -> Moved:
@@ -105,10 +106,10 @@ def consume(client: Client, server: servers.Server, records: int) -> Moved:
 
 
 def _run(
-    client: Client, what: str, server: servers.Server, topic: str, records: int, last: str
+    client: Client, what: str, server: servers.Server, topic: str, records: int, *more: str
 ) -> Moved:
     shape = [str(servers.PARTITIONS), str(records), str(RECORD_BYTES)]
-    command = [*client.command(), what, server.bootstrap, topic, *shape, last]
+    command = [*client.command(), what, server.bootstrap, topic, *shape, *more]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=DEADLINE_S + 10, check=False

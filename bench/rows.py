@@ -49,6 +49,13 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(key="transact_cpu", title="server CPU, a transaction", unit="ms", digits=2),
     Row(
+        key="transact_at_once_c",
+        title="transactions of 100 records, 8 C clients at once",
+        unit="k records/s",
+        higher=True,
+        digits=1,
+    ),
+    Row(
         key="produce_py", title="produce, confluent-kafka, acks=1", unit="k records/s", higher=True
     ),
     Row(key="consume_py", title="consume, confluent-kafka", unit="k records/s", higher=True),
@@ -233,6 +240,7 @@ class Target:
 TARGETS = (
     Target(row="produce_c", peer="kfake", limit=1.0, at_least=True),
     Target(row="transact_c", peer="kfake", limit=1.0, at_least=True),
+    Target(row="transact_at_once_c", peer="kfake", limit=1.0, at_least=True),
     Target(row="consume_c", peer="kfake", limit=2.0, at_least=True),
     Target(row="list_offsets_p50", peer="kfake", limit=1.0),
     # Once the records were read as well: before, they alone are 0.6 of what kfake holds.

@@ -37,7 +37,8 @@ def compiled(name: str) -> Path:
     target = _target(name, source)
     if not target.exists():
         _need("gcc", "a C compiler")
-        command = ["gcc", "-O2", "-Wall", "-Wextra", "-o", _aside(target), str(source), "-lrdkafka"]
+        command = ["gcc", "-O2", "-Wall", "-Wextra", "-pthread"]
+        command += ["-o", _aside(target), str(source), "-lrdkafka"]
         _build(command, HERE, "librdkafka's headers (Debian: librdkafka-dev)")
         _into_place(target)
     return target

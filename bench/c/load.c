@@ -3,20 +3,23 @@
  * records with librdkafka and prints one line of JSON.
  *
  *   load produce BOOTSTRAP TOPIC PARTITIONS COUNT SIZE ACKS
- *   load transact BOOTSTRAP TOPIC PARTITIONS COUNT SIZE EACH
+ *   load transact BOOTSTRAP TOPIC PARTITIONS COUNT SIZE EACH PRODUCERS
  *   load consume BOOTSTRAP TOPIC PARTITIONS COUNT SIZE DEADLINE_S
  *   load version
  *
  * Produce: values of SIZE random bytes (they do not compress), partitions in
  * turn. One record a partition goes first, so that connections and leaders are
  * known when the clock starts; it stops when the last record is acknowledged.
- * Transact: the same in transactions of EACH records, one after the other; one
- * transaction goes first, and the clock stops when the last is committed.
+ * Transact: the same in transactions of EACH records, one after the other, by
+ * PRODUCERS at once, which share the records. Each commits one transaction
+ * first; the clock starts when all have, and stops when the last is committed.
  * Consume: all partitions from offset 0. The clock starts at the first record
  * and stops at the COUNTth, so finding the leaders is outside it here too.
  */
 #include <librdkafka/rdkafka.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +30,9 @@
 #define BATCH 10000     /* records taken from librdkafka at once */
 #define PRODUCE_DEADLINE_MS 120000
 
-static long acknowledged;
-static long failed;
-static const char *first_error;
+static atomic_long acknowledged;
+static atomic_long failed;
+static const char *_Atomic first_error;
 
 static void die(const char *what, const char *why) {
         fprintf(stderr, "load: %s: %s\n", what, why);
@@ -95,7 +98,7 @@ static void send_one(rd_kafka_t *rk, rd_kafka_topic_t *topic, int partition, cha
 static void report(long count, long bytes, double seconds) {
         printf("{\"records\": %ld, \"bytes\": %ld, \"seconds\": %.6f, \"failed\": %ld, "
                "\"error\": \"%s\"}\n",
-               count, bytes, seconds, failed, first_error ? first_error : "");
+               count, bytes, seconds, (long)failed, first_error ? first_error : "");
 }
 
 static void set_producer(rd_kafka_conf_t *conf, const char *acks) {
@@ -141,33 +144,80 @@ static void check(const char *what, rd_kafka_error_t *error) {
                 die(what, rd_kafka_error_string(error));
 }
 
-static void transact(rd_kafka_conf_t *conf, char *name, int partitions, long count, size_t size,
-                     long each) {
-        set_producer(conf, "all");
-        set(conf, "transactional.id", "fencepost-bench");
+/* What the producers of transactions share, and where each finds its own. */
+struct transactions {
+        rd_kafka_conf_t *conf;
+        const char *topic;
+        char *pool;
+        int partitions;
+        long count; /* of each producer */
+        size_t size;
+        long each;
+        pthread_barrier_t *together;
+        int number;
+};
+
+static void transact_once(rd_kafka_t *rk, rd_kafka_topic_t *topic, const struct transactions *t,
+                          long at, long records) {
+        check("begin", rd_kafka_begin_transaction(rk));
+        for (long i = 0; i < records; i++)
+                send_one(rk, topic, (int)(i % t->partitions),
+                         t->pool + (size_t)((at + i) % POOL) * t->size, t->size);
+        check("commit", rd_kafka_commit_transaction(rk, PRODUCE_DEADLINE_MS));
+}
+
+static void *produce_transactions(void *opaque) {
+        const struct transactions *t = opaque;
+        char id[64];
+        snprintf(id, sizeof id, "fencepost-bench-%d", t->number);
+        rd_kafka_conf_t *conf = rd_kafka_conf_dup(t->conf);
+        set(conf, "transactional.id", id);
         rd_kafka_t *rk = client(RD_KAFKA_PRODUCER, conf);
-        rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, name, NULL);
-        char *pool = random_pool(size);
+        rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, t->topic, NULL);
         check("init", rd_kafka_init_transactions(rk, PRODUCE_DEADLINE_MS));
-
-        double start = 0;
-        for (long sent = -each; sent < count;) {
-                check("begin", rd_kafka_begin_transaction(rk));
-                for (long i = 0; i < each && sent < count; i++, sent++) {
-                        char *value = pool + (size_t)((sent + each) % POOL) * size;
-                        send_one(rk, topic, (int)(i % partitions), value, size);
-                }
-                check("commit", rd_kafka_commit_transaction(rk, PRODUCE_DEADLINE_MS));
-                if (sent == 0) {
-                        start = now_s();
-                        acknowledged = 0;
-                }
+        transact_once(rk, topic, t, 0, t->each);
+        pthread_barrier_wait(t->together); /* all have committed: the clock starts */
+        pthread_barrier_wait(t->together);
+        for (long sent = 0; sent < t->count; sent += t->each) {
+                long left = t->count - sent;
+                transact_once(rk, topic, t, sent, left < t->each ? left : t->each);
         }
-        report(acknowledged, acknowledged * (long)size, now_s() - start);
-
+        pthread_barrier_wait(t->together); /* and stops */
         rd_kafka_topic_destroy(topic);
         rd_kafka_destroy(rk);
+        return NULL;
+}
+
+static void transact(rd_kafka_conf_t *conf, const char *topic, int partitions, long count,
+                     size_t size, long each, int producers) {
+        pthread_barrier_t together;
+        pthread_barrier_init(&together, NULL, (unsigned)producers + 1);
+        set_producer(conf, "all");
+        char *pool = random_pool(size);
+        struct transactions *all = calloc((size_t)producers, sizeof *all);
+        pthread_t *threads = calloc((size_t)producers, sizeof *threads);
+        if (!all || !threads)
+                die("producers", "out of memory");
+        for (int i = 0; i < producers; i++) {
+                long share = count / producers + (i < count % producers);
+                all[i] = (struct transactions){conf, topic, pool,      partitions, share,
+                                               size, each,  &together, i};
+                if (pthread_create(&threads[i], NULL, produce_transactions, &all[i]))
+                        die("producers", "no more threads");
+        }
+        pthread_barrier_wait(&together);
+        acknowledged = 0;
+        double start = now_s();
+        pthread_barrier_wait(&together);
+        pthread_barrier_wait(&together);
+        report(acknowledged, acknowledged * (long)size, now_s() - start);
+        for (int i = 0; i < producers; i++)
+                pthread_join(threads[i], NULL);
+        pthread_barrier_destroy(&together);
+        free(threads);
+        free(all);
         free(pool);
+        rd_kafka_conf_destroy(conf);
 }
 
 static void consume(rd_kafka_conf_t *conf, const char *name, int partitions, long count,
@@ -216,9 +266,9 @@ static void consume(rd_kafka_conf_t *conf, const char *name, int partitions, lon
 int main(int argc, char **argv) {
         if (argc == 2 && !strcmp(argv[1], "version"))
                 return printf("%s\n", rd_kafka_version_str()) < 0;
-        if (argc != 8)
+        if (argc != 8 + (argc > 1 && !strcmp(argv[1], "transact")))
                 die("usage", "load produce|transact|consume BOOTSTRAP TOPIC PARTITIONS COUNT "
-                             "SIZE ACKS|EACH|DEADLINE_S");
+                             "SIZE ACKS|EACH PRODUCERS|DEADLINE_S");
         rd_kafka_conf_t *conf = rd_kafka_conf_new();
         set(conf, "bootstrap.servers", argv[2]);
         int partitions = atoi(argv[4]);
@@ -228,7 +278,8 @@ int main(int argc, char **argv) {
         if (!strcmp(argv[1], "produce"))
                 produce(conf, argv[3], partitions, count, (size_t)atol(argv[6]), argv[7]);
         else if (!strcmp(argv[1], "transact"))
-                transact(conf, argv[3], partitions, count, (size_t)atol(argv[6]), atol(argv[7]));
+                transact(conf, argv[3], partitions, count, (size_t)atol(argv[6]), atol(argv[7]),
+                         atoi(argv[8]));
         else
                 consume(conf, argv[3], partitions, count, atof(argv[7]));
         return 0;

@@ -112,10 +112,17 @@ class Copier:
 
     def _give_up(self) -> None:
         """Abort the transaction, and go back to what is committed."""
+        self._producer.poll(0)
+        is_delivered = len(self._producer) == 0
         try:
             self._producer.abort_transaction(WAIT_S)
         except KafkaException as error:
             _check(error)
+            is_delivered = False
+        # librdkafka drops what was not acknowledged, and gives its sequence numbers to the next
+        # records. Where a leader has appended it all the same, Kafka takes these for duplicates:
+        # they are acknowledged, and not appended. A new producer has another epoch.
+        if not is_delivered:
             self._producer = self._started()
         while True:
             try:
