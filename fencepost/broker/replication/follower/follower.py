@@ -26,8 +26,7 @@ offset, it goes on until no batch that ends at or before the offset is left.
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from fencepost.broker.core.scheduler import Timer
 from fencepost.broker.metadata.features import limit_versions
@@ -61,6 +60,16 @@ BATCHES_AT_ONCE: Final = 500
 asks for the others again; a step that a test asks for takes all."""
 
 
+class _ReportedRequest(NamedTuple):
+    """What a `Step` tells of a request before it is answered."""
+
+    api: str
+    asked: str | None
+    leader: int
+    leader_epoch: int
+    fetch_offset: int
+
+
 class Follower:
     """Steps one replica after its leader, one request at a time."""
 
@@ -69,11 +78,11 @@ class Follower:
         "_fetch_version",
         "_has_all_committed",
         "_in_flight",
-        "_make_step",
         "_only_retry_wakes",
         "_queued",
         "_recovery",
         "_report",
+        "_reported",
         "_request",
         "_retry",
         "broker",
@@ -101,11 +110,11 @@ class Follower:
         """Whether nothing but time and a new leader epoch ends its rest."""
         self._has_all_committed = False
         """Whether the last answer in this epoch left it nothing below the leader's watermark."""
-        self._recovery: OffsetRecovery
+        self._recovery: OffsetRecovery | None = None
         """LOST, TRACING, BUILDING: where it goes on."""
         self._report: Report | None = None
-        self._make_step: Callable[[int | None], Step]
-        """What the latest request that is reported did, by the error that it was answered."""
+        self._reported: _ReportedRequest
+        """The latest one of which a report was asked for."""
         self.truncated_to: int | None = None
 
     def wake(self) -> None:
@@ -143,19 +152,15 @@ class Follower:
         match self.state:
             case FollowerState.TRUNCATING:
                 truncation.ask_epoch_end(self)
-            case FollowerState.LOST:
-                self._recovery.ask_offset()
-            case FollowerState.TRACING:
-                self._recovery.ask_epoch_before()
-            case FollowerState.BUILDING:
-                self._recovery.build()
+            case FollowerState.LOST | FollowerState.TRACING | FollowerState.BUILDING:
+                self._recover(self.state)
             case _:
                 self.fetch()
         return True
 
     def unanswered_step(self) -> Step:
         """The latest request that is reported, to which no answer has come."""
-        return self._make_step(None)
+        return self._step_report(None)
 
     @property
     def is_at_rest(self) -> bool:
@@ -237,9 +242,21 @@ class Follower:
             self._retry.cancel()
             self._retry = None
 
+    def _recover(self, state: FollowerState) -> None:
+        recovery = self._recovery
+        assert recovery is not None, "it comes with the state LOST"
+        if state is FollowerState.LOST:
+            recovery.ask_offset()
+        elif state is FollowerState.TRACING:
+            recovery.ask_epoch_before()
+        else:
+            recovery.build()
+
     def _stop_recovery(self) -> None:
-        if self.state is FollowerState.BUILDING:
-            self._recovery.stop()
+        if self._recovery is not None:
+            if self.state is FollowerState.BUILDING:
+                self._recovery.stop()
+            self._recovery = None  # each of them would keep the other, and the log, in memory
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -282,7 +299,7 @@ class Follower:
         number, report, start = self._request, self._report, replica.log.log_end_offset
         leader, epoch = replica.leader, replica.leader_epoch
         if report is not None:
-            self._make_step = partial(self._step_report, api, asked, leader, epoch, start)
+            self._reported = _ReportedRequest(api, asked, leader, epoch, start)
         self._in_flight = True
 
         def finish(answer: object | None) -> None:
@@ -301,23 +318,23 @@ class Follower:
                     self.broker.mark_offline(replica, failure)
                     error = ErrorCode.KAFKA_STORAGE_ERROR
             if report is not None:
-                report(self._make_step(error))
+                report(self._step_report(error))
 
         return finish
 
-    def _step_report(
-        self, api: str, asked: str | None, leader: int, epoch: int, start: int, error: int | None
-    ) -> Step:
+    def _step_report(self, error: int | None) -> Step:
+        """What the reported request did; ``error`` is None where no answer came."""
+        request = self._reported
         end = self.replica.log.log_end_offset
         cut = self.truncated_to
         return Step(
-            api=api,
-            asked=asked,
-            leader=leader,
-            leader_epoch=epoch,
-            fetch_offset=start,
+            api=request.api,
+            asked=request.asked,
+            leader=request.leader,
+            leader_epoch=request.leader_epoch,
+            fetch_offset=request.fetch_offset,
             error=None if error is None else known_error(error),
-            appended=max(0, end - start) if cut is None else 0,
+            appended=max(0, end - request.fetch_offset) if cut is None else 0,
             truncated_to=cut,
             log_end_offset=end,
             high_watermark=self.replica.high_watermark,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import pairwise
 
 import pytest
@@ -239,6 +240,28 @@ def test_a_topics_successor_is_replicated_from_its_own_beginning() -> None:
     produce(driver, "t", b"new")
     assert_same(driver)
     assert content(driver.replica(1, "t")) == [(0, 0, b"new")]
+
+
+def test_what_a_test_has_stepped_is_freed_with_its_topic_without_the_garbage_collector() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    for n in range(3):
+        produce(driver, "t", b"%d" % n)
+    hold(driver.cluster, "t", 0, 2, leave_isr=True)
+    for n in range(3, 8):
+        produce(driver, "t", b"%d" % n)
+    driver.leader("t").delete_records(6)
+    reports = step(driver.cluster, "t", 0, 2, 4)  # it is behind the log start, and starts there
+    assert [each.log_end_offset for each in reports] == [3, 3, 6, 8]
+    gc.collect()
+    gc.disable()
+    try:
+        driver.cluster.controller.delete_topics(["t"])
+        driver.advance(0)
+        left = [each for each in gc.get_objects() if type(each) is Replica and each.topic == "t"]
+        assert left == []
+    finally:
+        gc.enable()
 
 
 # -- a leader whose Fetch can't tell where the logs part ----------------------------------------
