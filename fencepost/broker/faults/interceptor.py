@@ -5,6 +5,7 @@ requests of its connection: as at a real broker nothing overtakes it.
 """
 
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from msgspec import Struct
@@ -47,8 +48,9 @@ class PendingOutcomes:
         self.blocking_responses: dict[BlockingResponse, int] = {}
         """Responses that block a connection, and the broker that owes each."""
         self._scheduler = scheduler
-        self._queue: dict[Timer, int] = {}
-        """When delayed requests are carried out, and by which broker."""
+        self._queue: dict[int, tuple[Timer, int]] = {}
+        """By number, when delayed requests are carried out, and by which broker."""
+        self._numbers = count()
 
     def block_response(self, broker_id: int) -> BlockingResponse:
         """A response that a broker owes, and that blocks a connection."""
@@ -56,22 +58,24 @@ class PendingOutcomes:
 
     def run_after(self, broker_id: int, after_ms: int, run: Callable[[], None]) -> None:
         """Run something for a broker later, unless it goes down or the cluster is reset."""
+        number = next(self._numbers)
 
-        def due() -> None:
-            del self._queue[timer]
+        def due() -> None:  # not with its timer, which has it: they would keep each other in memory
+            del self._queue[number]
             run()
 
         timer = self._scheduler.at(self._scheduler.now_ms() + after_ms, due)
-        self._queue[timer] = broker_id
+        self._queue[number] = timer, broker_id
 
     def cancel(self, broker_id: int | None = None) -> None:
         """Cancel what is pending: delayed requests are not carried out, connections close.
 
         :param broker_id: Only what this broker owes; None is every broker.
         """
-        for timer in [t for t, owner in self._queue.items() if broker_id in (None, owner)]:
-            timer.cancel()
-            del self._queue[timer]
+        for number, (timer, owner) in list(self._queue.items()):
+            if broker_id in (None, owner):
+                timer.end()
+                del self._queue[number]
         blocking = self.blocking_responses.items()
         for response in [each for each, owner in blocking if broker_id in (None, owner)]:
             response.complete(HANG_UP)

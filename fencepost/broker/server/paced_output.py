@@ -59,7 +59,7 @@ class PacedOutput:
     def _stop(self) -> None:
         self._is_over = True
         if self._timer is not None:
-            self._timer.cancel()
+            self._timer.end()
 
     def _go_on(self) -> None:
         """Send the next bytes, now or when they are due."""
@@ -67,7 +67,7 @@ class PacedOutput:
             return
         self._next = next(self._slices, None)
         if self._next is None:
-            self._is_over = True
+            self._stop()
             self._until.complete(None)
         elif self._bytes_per_s is None:
             self._send_next()

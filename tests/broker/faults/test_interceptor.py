@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import pytest
 
+from fencepost.broker.faults.interceptor import Interception
 from fencepost.broker.faults.kinds import (
     Action,
     Corrupt,
@@ -218,6 +220,18 @@ def test_a_delayed_request_lies_in_the_queue_before_it_is_carried_out(driver: Dr
     driver.advance(1)
     assert produced(asked.response).error_code == 0
     assert end(driver) == 1
+
+
+def test_a_delayed_request_is_freed_without_the_garbage_collector(driver: Driver) -> None:
+    set_fault(driver, "produce", Delay(200))
+    gc.collect()
+    gc.disable()
+    try:
+        send_produce(driver, "t", b"a")
+        driver.advance(200)
+        assert [each for each in gc.get_objects() if type(each) is Interception] == []
+    finally:
+        gc.enable()
 
 
 def test_what_waits_counts_its_time_from_when_it_is_taken_up(driver: Driver) -> None:

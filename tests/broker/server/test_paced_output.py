@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from fencepost.broker.faults.kinds import Action, Bandwidth, Pieces
 from fencepost.broker.faults.selectors import RecordSelector
+from fencepost.broker.server.paced_output import PacedOutput
 from fencepost.protocol.messages.metadata import MetadataRequest
 from tests.broker.faults.faulty import rule
 from tests.broker.server.test_connection import LONG_POLL
@@ -49,6 +52,23 @@ def half_answered(edge: SocketlessServer) -> Client:
     pass_time(edge, asked * 10 + answered * 5)
     assert 0 < len(client.written) < answered
     return client
+
+
+def test_a_response_that_was_sent_is_freed_without_the_garbage_collector(
+    edge: SocketlessServer,
+) -> None:
+    _, answered = sizes(edge)
+    set_fault(edge, "metadata", Bandwidth(10_000))
+    gc.collect()
+    gc.disable()
+    try:
+        client = edge.connect()
+        client.ask("metadata", 9, NO_TOPICS)
+        pass_time(edge, 100)
+        assert len(client.written) == answered
+        assert [each for each in gc.get_objects() if type(each) is PacedOutput] == []
+    finally:
+        gc.enable()
 
 
 # -- bandwidth ----------------------------------------------------------------------------------
