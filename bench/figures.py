@@ -62,6 +62,7 @@ class Scale:
     audit_partitions: int = 20_000
     scanned_mebibytes: int = 1_024
     partition_mebibytes: int = 10_240
+    grown_mebibytes: int = 16_384
     load_records: int = 976_640
     request_bytes: int = 1_000_000
     first_requests: int = 20_000
@@ -88,6 +89,7 @@ QUICK = Scale(
     audit_partitions=2_000,
     scanned_mebibytes=128,
     partition_mebibytes=1_024,
+    grown_mebibytes=1_024,
     load_records=97_664,
     request_bytes=100_000,
     first_requests=2_000,
@@ -335,7 +337,7 @@ def audit_large_partition(kind: servers.Kind, scale: Scale) -> Values:
 
 def audit_incremental(kind: servers.Kind, scale: Scale) -> Values:
     """The same job, of that partition when it has grown by 1 %, beside one that reads all of it."""
-    return pipeline_incremental.measure(kind, scale.partition_mebibytes)
+    return pipeline_incremental.measure(kind, scale.grown_mebibytes)
 
 
 def bulk_load(kind: servers.Kind, scale: Scale) -> Values:
