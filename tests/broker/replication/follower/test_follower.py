@@ -27,6 +27,19 @@ def come_back_for_an_election(driver: Driver, *held: int, leader: int) -> None:
     driver.release(*held)
 
 
+def with_a_held_follower_behind_the_log_start() -> Driver:
+    """The leader has 6 and 7, and broker 2 the records up to 2."""
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    for n in range(3):
+        produce(driver, "t", b"%d" % n)
+    hold(driver.cluster, "t", 0, 2, leave_isr=True)
+    for n in range(3, 8):
+        produce(driver, "t", b"%d" % n)
+    driver.leader("t").delete_records(6)
+    return driver
+
+
 def test_what_the_leader_appends_is_everywhere_in_the_same_turn() -> None:
     driver = Driver(3)
     create(driver, "t", [(2, 1, 3)])
@@ -141,14 +154,7 @@ def test_diverging_logs_agree_after_several_elections() -> None:
 
 
 def test_a_follower_behind_the_log_start_starts_over_there() -> None:
-    driver = Driver(2)
-    create(driver, "t", [(1, 2)])
-    for n in range(3):
-        produce(driver, "t", b"%d" % n)
-    hold(driver.cluster, "t", 0, 2, leave_isr=True)
-    for n in range(3, 8):
-        produce(driver, "t", b"%d" % n)
-    driver.leader("t").delete_records(6)
+    driver = with_a_held_follower_behind_the_log_start()
     assert driver.replica(2, "t").log.log_end_offset == 3
     driver.release(2)
     assert_same(driver)
@@ -243,14 +249,7 @@ def test_a_topics_successor_is_replicated_from_its_own_beginning() -> None:
 
 
 def test_what_a_test_has_stepped_is_freed_with_its_topic_without_the_garbage_collector() -> None:
-    driver = Driver(2)
-    create(driver, "t", [(1, 2)])
-    for n in range(3):
-        produce(driver, "t", b"%d" % n)
-    hold(driver.cluster, "t", 0, 2, leave_isr=True)
-    for n in range(3, 8):
-        produce(driver, "t", b"%d" % n)
-    driver.leader("t").delete_records(6)
+    driver = with_a_held_follower_behind_the_log_start()
     reports = step(driver.cluster, "t", 0, 2, 4)  # it is behind the log start, and starts there
     assert [each.log_end_offset for each in reports] == [3, 3, 6, 8]
     gc.collect()
