@@ -46,9 +46,9 @@ types: $(DEV)
 imports: $(DEV)
 	$(BIN)/lint-imports --no-logo
 
-# Five workers, on two processors as well: tests wait for other processes as much as they compute.
+# Four workers, on two processors as well: tests wait for other processes as much as they compute.
 pytest: $(COMPILED) ## The tests alone; ARGS="-k name" picks some
-	$(PYTEST) -n 5 $(ARGS)
+	$(PYTEST) -n 4 $(ARGS)
 
 # Apart from `make test`, as measuring takes a processor minutes.
 coverage: $(COMPILED) ## The tests with the branches of the code that they execute, 95 % at least
