@@ -58,7 +58,8 @@ class AsyncTask(Generic[T]):
         except StopIteration as stop:
             self._end(stop.value)
         except TierError as error:
-            self._end(error)
+            # With its traceback it would keep this frame in memory, which has it as the answer.
+            self._end(error.with_traceback(None))
         else:
             if self._steps is None:  # what the step did has stopped it
                 steps.close()
@@ -101,9 +102,15 @@ def get_each(store: ObjectStore, keys: Sequence[str]) -> AsyncSteps[list[bytes |
         answers = yield partial(_get_some, store, keys[first : first + _MAX_PARALLEL_READS])
         assert isinstance(answers, list)
         for answer in answers:
-            if isinstance(answer, TierError) and not answer.missing:
-                raise answer
-            found.append(None if isinstance(answer, TierError) else answer)
+            if not isinstance(answer, TierError):
+                found.append(answer)
+            elif answer.missing:
+                found.append(None)
+            else:
+                try:
+                    raise answer
+                finally:
+                    del answer, answers  # as the error's traceback keeps this frame in memory
     return found
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import deque
 from collections.abc import Callable
 
@@ -14,7 +16,12 @@ from fencepost.broker.core.async_tasks import (
     list_keys,
     put,
 )
-from fencepost.storage.tier.object_store import MemoryObjectStore, TierError
+from fencepost.storage.tier.object_store import (
+    MemoryObjectStore,
+    ObjectStore,
+    ReadCallback,
+    TierError,
+)
 
 
 class Bench:
@@ -156,3 +163,33 @@ def test_a_job_that_stops_itself_with_its_last_step_tells_nobody() -> None:
     jobs.append(bench.start(steps()))
     bench.run()
     assert bench.told == []
+
+
+class Failing(MemoryObjectStore):
+    """Reads no object."""
+
+    def get(self, key: str, start: int, end: int | None, done: ReadCallback) -> None:
+        self._soon(lambda: done(TierError(key, "unreachable")))
+
+
+@pytest.mark.parametrize(
+    "read", [lambda store: get(store, "a", 0), lambda store: get_each(store, ["a", "b"])]
+)
+def test_an_error_is_freed_without_the_garbage_collector(
+    read: Callable[[ObjectStore], AsyncSteps[object]],
+) -> None:
+    bench = Bench()
+    bench.store = Failing(bench.turns.append)
+    gc.collect()
+    gc.disable()
+    try:
+        bench.start(read(bench.store))
+        bench.run()
+        (error,) = bench.told
+        assert isinstance(error, TierError)
+        errors = [weakref.ref(each) for each in gc.get_objects() if isinstance(each, TierError)]
+        del error
+        bench.told.clear()
+        assert [each() for each in errors] == [None] * len(errors) != []
+    finally:
+        gc.enable()
