@@ -76,17 +76,24 @@ def delete_local(
     ]
     replicas = [(broker, replica) for broker, replica in held if replica is not None]
     unheard = [(broker, replica) for broker, replica in replicas if not replica.is_leader]
+    cluster.scheduler.soon(partial(_delete_local, replicas, unheard, then, None))
 
-    def go_on(error: TierError | None) -> None:
-        if error is not None:
-            then(error)
-        elif unheard:
-            broker, replica = unheard.pop()
-            broker.remote_log_manager.run_task(replica, go_on)
-        else:
-            then(tuple(_deleted_segments(broker, replica) for broker, replica in replicas))
 
-    cluster.scheduler.soon(lambda: go_on(None))
+def _delete_local(
+    replicas: list[tuple[Broker, Replica]],
+    unheard: list[tuple[Broker, Replica]],
+    then: Callable[[tuple[DeletedSegments, ...] | TierError], None],
+    error: TierError | None,
+) -> None:
+    """Let those followers look that have not, one after the other, and then have all delete."""
+    if error is not None:
+        then(error)
+    elif unheard:
+        broker, replica = unheard.pop()
+        go_on = partial(_delete_local, replicas, unheard, then)
+        broker.remote_log_manager.run_task(replica, go_on)
+    else:
+        then(tuple(_deleted_segments(broker, replica) for broker, replica in replicas))
 
 
 def _deleted_segments(broker: Broker, replica: Replica) -> DeletedSegments:

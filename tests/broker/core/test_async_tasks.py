@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import gc
-import weakref
 from collections import deque
 from collections.abc import Callable
 
@@ -22,6 +20,7 @@ from fencepost.storage.tier.object_store import (
     ReadCallback,
     TierError,
 )
+from tests.harness.garbage import without_collector
 
 
 class Bench:
@@ -180,16 +179,11 @@ def test_an_error_is_freed_without_the_garbage_collector(
 ) -> None:
     bench = Bench()
     bench.store = Failing(bench.turns.append)
-    gc.collect()
-    gc.disable()
-    try:
+    with without_collector(TierError) as left:
         bench.start(read(bench.store))
         bench.run()
         (error,) = bench.told
         assert isinstance(error, TierError)
-        errors = [weakref.ref(each) for each in gc.get_objects() if isinstance(each, TierError)]
         del error
         bench.told.clear()
-        assert [each() for each in errors] == [None] * len(errors) != []
-    finally:
-        gc.enable()
+        assert left() == []

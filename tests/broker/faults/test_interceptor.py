@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 
 import pytest
@@ -27,6 +26,7 @@ from fencepost.protocol.messages.heartbeat import HeartbeatRequest
 from tests.broker.faults.faulty import CODE, set_fault
 from tests.harness.driver import NEWEST, Driver, Message
 from tests.harness.driver_requests import create, fetch, list_offset, produce, send_produce
+from tests.harness.garbage import without_collector
 from tests.harness.records import batch
 from tests.harness.typed_requests import (
     creatable,
@@ -224,14 +224,10 @@ def test_a_delayed_request_lies_in_the_queue_before_it_is_carried_out(driver: Dr
 
 def test_a_delayed_request_is_freed_without_the_garbage_collector(driver: Driver) -> None:
     set_fault(driver, "produce", Delay(200))
-    gc.collect()
-    gc.disable()
-    try:
+    with without_collector(Interception) as left:
         send_produce(driver, "t", b"a")
         driver.advance(200)
-        assert [each for each in gc.get_objects() if type(each) is Interception] == []
-    finally:
-        gc.enable()
+        assert left() == []
 
 
 def test_what_waits_counts_its_time_from_when_it_is_taken_up(driver: Driver) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import pytest
 
 from fencepost.broker.faults.kinds import Action, Bandwidth, Pieces
@@ -12,6 +10,7 @@ from fencepost.broker.server.paced_output import PacedOutput
 from fencepost.protocol.messages.metadata import MetadataRequest
 from tests.broker.faults.faulty import rule
 from tests.broker.server.test_connection import LONG_POLL
+from tests.harness.garbage import without_collector
 from tests.harness.records import batch
 from tests.harness.socketless_server import Client, SocketlessServer
 from tests.harness.typed_requests import fetch_request, from_offset, produce_request
@@ -59,16 +58,12 @@ def test_a_response_that_was_sent_is_freed_without_the_garbage_collector(
 ) -> None:
     _, answered = sizes(edge)
     set_fault(edge, "metadata", Bandwidth(10_000))
-    gc.collect()
-    gc.disable()
-    try:
+    with without_collector(PacedOutput) as left:
         client = edge.connect()
         client.ask("metadata", 9, NO_TOPICS)
         pass_time(edge, 100)
         assert len(client.written) == answered
-        assert [each for each in gc.get_objects() if type(each) is PacedOutput] == []
-    finally:
-        gc.enable()
+        assert left() == []
 
 
 # -- bandwidth ----------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from itertools import pairwise
 
 import pytest
@@ -19,6 +18,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from tests.harness.driver import Driver, ManualTransport, Message, assert_same, content
 from tests.harness.driver_requests import create, produce, send_produce
+from tests.harness.garbage import without_collector
 
 
 def come_back_for_an_election(driver: Driver, *held: int, leader: int) -> None:
@@ -249,18 +249,13 @@ def test_a_topics_successor_is_replicated_from_its_own_beginning() -> None:
 
 
 def test_what_a_test_has_stepped_is_freed_with_its_topic_without_the_garbage_collector() -> None:
-    driver = with_a_held_follower_behind_the_log_start()
-    reports = step(driver.cluster, "t", 0, 2, 4)  # it is behind the log start, and starts there
-    assert [each.log_end_offset for each in reports] == [3, 3, 6, 8]
-    gc.collect()
-    gc.disable()
-    try:
+    with without_collector(Replica) as left:
+        driver = with_a_held_follower_behind_the_log_start()
+        reports = step(driver.cluster, "t", 0, 2, 4)  # it starts at the log start
+        assert [each.log_end_offset for each in reports] == [3, 3, 6, 8]
         driver.cluster.controller.delete_topics(["t"])
         driver.advance(0)
-        left = [each for each in gc.get_objects() if type(each) is Replica and each.topic == "t"]
-        assert left == []
-    finally:
-        gc.enable()
+        assert left() == []
 
 
 # -- a leader whose Fetch can't tell where the logs part ----------------------------------------
