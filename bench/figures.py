@@ -336,7 +336,7 @@ def audit_large_partition(kind: servers.Kind, scale: Scale) -> Values:
 
 
 def audit_incremental(kind: servers.Kind, scale: Scale) -> Values:
-    """The same job, of that partition when it has grown by 1 %, beside one that reads all of it."""
+    """The same job, of a larger one that has grown by 1 %, beside one that reads all of it."""
     return pipeline_incremental.measure(kind, scale.grown_mebibytes)
 
 
